@@ -1,0 +1,11 @@
+#include "model/access.h"
+
+#include "base/json/describe.h"
+
+namespace helio::model {
+BOOST_DESCRIBE_ENUM(AccessRole, viewer, developer, op, admin)
+BOOST_DESCRIBE_STRUCT(Token, (), (id, name, principal, role, hash, created, expires, revision))
+}  // namespace helio::model
+
+HELIO_JSON_DEFINE_ENUM(helio::model::AccessRole)
+HELIO_JSON_DEFINE(helio::model::Token)

@@ -1,0 +1,65 @@
+#pragma once
+// Plain request and response structs: what everything outside of net/ sees of HTTP.
+
+#include "base/error.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace helio::net {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+/// Case-insensitive; the first match.
+std::optional<std::string_view> find_header(const Headers& headers, std::string_view name);
+
+struct Request {
+  std::string method;                         ///< upper case
+  std::string path;                           ///< percent-decoded, without query
+  std::map<std::string, std::string> query;   ///< decoded; of doubled names the last
+  std::map<std::string, std::string> params;  ///< {name} parts of the route
+  Headers headers;
+  std::string body;       ///< empty for spooled bodies
+  std::string body_file;  ///< routes with spool: path of a temporary file that holds the body; deleted after the handler
+  std::string peer;       ///< "127.0.0.1:54321"
+
+  [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const { return find_header(headers, name); }
+};
+
+/// A body that is made piece by piece (SSE, log follow, large files).
+class BodySource {
+ public:
+  struct Piece {
+    enum class Kind { data, pending, end } kind = Kind::end;
+    std::string bytes;
+  };
+  virtual ~BodySource() = default;
+  /// Worker thread, never two at once. `pending`: nothing now; the server calls again after the waker, or after `keep_alive()`.
+  virtual Piece next() = 0;
+  /// Set once before the first next(). The waker may be called from any thread, any number of times, also after the client has gone.
+  virtual void set_waker(std::function<void()> waker) = 0;
+  /// Sent when a connection was silent for 15 s (an SSE comment, say). Empty: nothing is sent.
+  virtual std::string keep_alive() { return {}; }
+};
+
+struct Response {
+  int status = 200;
+  Headers headers;  ///< Content-Length, Transfer-Encoding, Date, Connection are the server's
+  std::string body;
+  std::shared_ptr<const std::string> shared_body;  ///< used instead of body when set: no copy
+  std::unique_ptr<BodySource> source;              ///< used instead of body when set: chunked
+
+  static Response json(int status, std::string text);
+  static Response text(int status, std::string text);
+};
+
+/// RFC 9457 document of an error: {type, title, status, code, detail, path?, args?}.
+Response problem(const Error& error);
+
+}  // namespace helio::net

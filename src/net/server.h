@@ -1,0 +1,73 @@
+#pragma once
+// HTTP/1.1 server with websocket upgrade. Handlers are plain functions on the worker pool; no coroutine leaves net/.
+
+#include "net/http.h"
+#include "net/websocket.h"
+#include "rt/event_loop.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace helio::net {
+
+struct RouteOptions {
+  std::size_t body_limit = 1U << 20U;  ///< 413 above it, before the body is read when Content-Length says so
+  bool spool = false;                  ///< body goes to a file in ServerOptions::spool_dir
+};
+
+using Handler = std::function<Response(Request&)>;
+/// Decides before the upgrade: handlers for this session, or the response that refuses it. Worker pool.
+struct WsAccept {
+  std::function<WsHandlers(std::shared_ptr<WsSession>)> open;
+  std::optional<Response> refuse;
+};
+using WsHandler = std::function<WsAccept(Request&)>;
+
+/// Routes by method and path; parts: literal, `{name}` (one segment), `{name...}` (the rest). Fill before the server starts.
+class Router {
+ public:
+  Router();
+  ~Router();
+  void add(std::string method, std::string pattern, RouteOptions options, Handler handler);
+  void add_websocket(std::string pattern, WsHandler handler);
+  /// Every (method, pattern): for the route walk of tests and the OpenAPI document.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> routes() const;
+
+  struct Impl;
+  [[nodiscard]] const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0: any free one
+  std::string spool_dir = "/tmp";
+  Duration header_deadline{10s};  ///< from the first byte to the whole head (slow-loris)
+  Duration body_deadline{30s};    ///< without a single byte of progress
+  Duration idle_deadline{75s};    ///< between requests of one connection
+  Duration write_deadline{30s};   ///< a peer that reads nothing for so long is dropped
+  std::size_t header_limit = 64U << 10U;
+  std::size_t max_connections = 4096;
+};
+
+class Server {
+ public:
+  Server(rt::EventLoop& loop, rt::WorkerPool& pool, Router router, ServerOptions options);
+  /// stop().
+  ~Server();
+  /// Binds and listens. Errors: unavailable (address in use), permission_denied.
+  Result<void> start();
+  /// Closes the listener first, then the connections. Idempotent.
+  void stop();
+  [[nodiscard]] std::uint16_t port() const;
+  [[nodiscard]] std::size_t connections() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace helio::net

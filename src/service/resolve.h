@@ -1,0 +1,35 @@
+#pragma once
+// From what a user wrote to a spec without gaps; pure.
+
+#include "base/error.h"
+#include "model/job.h"
+#include "model/pool.h"
+#include "model/settings.h"
+#include "sched/sched.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace helio::service {
+
+/// What resolving looks up.
+struct Catalog {
+  std::map<std::string, model::Flavor> flavors;
+  std::map<std::string, model::Image> images;
+  std::vector<sched::HostView> hosts;
+  model::Settings settings;
+};
+
+struct Resolved {
+  model::JobSpec spec;
+  std::vector<sched::Member> members;  ///< head first, then workers in order of groups
+  std::vector<std::string> warnings;
+};
+
+/// Checks every field (platform rules of docs/en/jobs.md) and fills every default. The first error wins; its path names the field.
+Result<Resolved> resolve(const model::JobSpec& spec, const Catalog& catalog);
+/// Ray's runtime_env: fields, types, exclusions. `path` is where it stands.
+Result<void> check_runtime_env(const json::Object& runtime_env, const std::string& path);
+
+}  // namespace helio::service
