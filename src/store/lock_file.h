@@ -1,0 +1,26 @@
+#pragma once
+#include "base/error.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace helio::store {
+
+/// The data folder's lock: held by the one running daemon, given back by the kernel when it dies in any way.
+class LockFile {
+ public:
+  ~LockFile();
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
+
+  /// Takes the lock without waiting and writes `holder` (one line, such as "heliostatd 0.1.0 pid 4711") into the file for others to read.
+  /// Errors: conflict when somebody else holds it, with what that one wrote; those of the file system.
+  static Result<std::unique_ptr<LockFile>> acquire(const std::string& path, std::string_view holder);
+
+ private:
+  explicit LockFile(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+}  // namespace helio::store
