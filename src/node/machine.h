@@ -6,9 +6,9 @@
 //     any ─7─► draining ─8─► gone                 any ─9─► faulted ─7─► …
 //
 // 1 phase >= joined, head: at once; worker: GCS port of the head accepts   2 `ray start` runs   3 head: GCS accepts, API and head agent
-// answer; worker: its row is ALIVE (the head sees it; a worker by its raylet being up)   4 phase driving and all nodes alive   5 POST
-// answered or found 6 Ray's record is terminal and the log is at its end   7 phase drained/gone, or fault   8 processes dead, logs shipped
-// 9 one of the watches fell
+// answer; worker: its raylet is up (the head sees its row)   4 phase driving and all nodes alive   5 POST answered or found
+// 6 Ray's record is terminal and the log is at its end   7 phase drained/gone, or fault of this node   8 processes dead, logs shipped
+// 9 one of the watches fell, and the settle window after the first fall is over
 
 #include "base/clock.h"
 #include "model/agent_protocol.h"
@@ -23,8 +23,10 @@ namespace helio::node {
 /// What survives a restart of the agent's brain (it is written before the act that it announces).
 struct Journal {
   bool submit_announced = false;  ///< written before the POST: from then on only look, never POST again unless `submit_refused`
+  bool submit_refused = false;    ///< the cluster answered the announced POST with a refusal: it did not happen
   std::optional<Timestamp> submitted_at;
   std::int64_t generation = 0;
+  std::int64_t sequence = 0;  ///< statuses of this life are numbered above it
 };
 
 struct ProcessFact {
@@ -41,30 +43,40 @@ struct Facts {
   std::optional<ProcessFact> raylet;     ///< child with comm `raylet`, once seen
   std::optional<ProcessFact> gcs;        ///< head
   std::optional<ProcessFact> dashboard;  ///< head
-  bool gcs_port_open = false;            ///< head_address:head_port_base accepts
+  /// The shell of the entrypoint, once found among this node's processes: it only decides how often the record is read.
+  std::optional<ProcessFact> driver_process;
+  bool gcs_port_open = false;  ///< head_address:head_port_base accepts
   bool api_up = false;
   bool head_agent_up = false;
-  std::vector<NodeId> rows_alive;  ///< by RAY_CLOUD_INSTANCE_ID label; head only
+  std::vector<NodeId> rows_alive;  ///< by the node's label (or RAY_CLOUD_INSTANCE_ID); head only
   std::vector<NodeId> rows_dead;
   bool driver_known = false;      ///< the cluster's Jobs API has a record of our submission id
+  bool driver_absent = false;     ///< the cluster's Jobs API answered that it has none
   std::string driver_ray_status;  ///< PENDING RUNNING STOPPED SUCCEEDED FAILED
   std::string driver_error_type;
   std::string driver_message;
+  std::string driver_log_node;  ///< node id that runs the driver, when Ray says so
   std::optional<std::int32_t> driver_exit_code;
-  bool driver_first_line = false;    ///< the entrypoint wrote something
+  bool driver_first_line = false;    ///< the entrypoint wrote something; on the node that runs it
   bool driver_log_complete = false;  ///< all of it is read
   enum class Post { none, pending, accepted, refused, unclear } post = Post::none;
+  bool post_final = false;  ///< with `refused`: a repetition would be refused too (HTTP 400, 413)
   std::string post_error;
   bool logs_shipped = false;    ///< all streams acknowledged to their ends
   bool processes_left = false;  ///< any process of this node besides the agent
-  std::int64_t oom_kills = 0;   ///< of this node's cgroup
-  bool disk_full = false;       ///< over disk_limit, or the file system is
-  std::string start_log_tail;   ///< last lines of `ray start`, for evidence
+  /// Kernel kills (or the agent's own, where memory is watched) for the memory limit. It becomes node.oom when something fell with it:
+  /// a watched process, or the driver. A killed task alone is Ray's to retry.
+  std::int64_t oom_kills = 0;
+  bool disk_full = false;      ///< over disk_limit, or the file system is
+  std::string start_log_tail;  ///< last lines of `ray start` and, when one fell, of the raylet and GCS logs: evidence
 };
 
 namespace action {
 struct StartRay {};
-struct StopDriver {};      ///< POST …/stop
+/// POST …/stop; with `kill`: SIGKILL to the driver's processes, because Ray did not end it within its grace.
+struct StopDriver {
+  bool kill = false;
+};
 struct AnnounceSubmit {};  ///< write the journal, then SubmitDriver follows in the next step
 struct SubmitDriver {};    ///< put packages, POST the job
 struct SignalRay {
@@ -98,29 +110,77 @@ class Machine {
 
   /// Takes a newer assignment; an older or equal generation is ignored and false comes back.
   bool assign(const model::Assignment& assignment);
+  /// Leave now, whatever the assignment says (SIGTERM to the agent): as phase `gone`.
+  void leave() { leaving_ = true; }
   Step step(const Facts& facts);
   /// The whole observed state after the last step. `sequence` grows only when something but usage changed.
   [[nodiscard]] const model::AgentStatus& status() const { return status_; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
   [[nodiscard]] const model::Assignment& assignment() const { return assignment_; }
+  /// A sample for people; rides along with the next status and does not count as a change.
+  void set_usage(const model::NodeUsage& usage) { status_.usage = usage; }
 
  private:
+  enum class Watched { ray_start, gcs, raylet, dashboard };
+  struct Fall {
+    Watched what;
+    MonoTime at;
+    std::optional<std::int32_t> exit_code;
+  };
+  enum class Submission { none, announced, posting, looking, found };
+
+  [[nodiscard]] model::Phase wanted() const { return leaving_ ? model::Phase::gone : assignment_.phase; }
+  [[nodiscard]] bool head() const { return assignment_.role == model::Role::head; }
   void mark(std::string_view name, Timestamp at);
   void fault(const Facts& facts, std::string_view cause, std::string message, std::optional<std::int32_t> exit_code = {});
+  void observe(const Facts& facts);
   void watch_processes(const Facts& facts, Step& step);
+  void note_falls(const Facts& facts);
+  void decide_fall(const Facts& facts);
+  void fail_start(const Facts& facts, std::optional<std::int32_t> exit_code);
+  void watch_rows(const Facts& facts, Step& step);
   void start(const Facts& facts, Step& step);
   void drive(const Facts& facts, Step& step);
+  void submit(const Facts& facts, Step& step);
+  void look(const Facts& facts, Step& step);
+  void follow(const Facts& facts, Step& step);
+  void stop(const Facts& facts, Step& step);
+  void end_driver(const Facts& facts);
+  void classify_driver(const Facts& facts);
   void drain(const Facts& facts, Step& step);
+  void set_watches(const Facts& facts, Step& step);
+  void finish_status(const Facts& facts);
 
   model::Assignment assignment_;
   model::AgentStatus status_;
   Journal journal_;
+  std::string last_status_;  ///< JSON without sequence and usage, to see a change
+  bool leaving_ = false;
   bool ray_asked_ = false;
+  bool joined_ = false;       ///< this node was complete once
+  bool node_broken_ = false;  ///< a fault of this node itself: what is left of it is ended
+  std::vector<Fall> falls_;   ///< in the order seen
+  std::int64_t oom_handled_ = 0;
+  std::optional<MonoTime> oom_at_;
+  std::optional<MonoTime> row_dead_since_;
+
+  Submission submission_ = Submission::none;
+  std::int32_t refusals_ = 0;
+  std::optional<MonoTime> refused_at_;
+  std::optional<MonoTime> absent_since_;
+  std::optional<MonoTime> terminal_since_;
+  std::optional<MonoTime> stop_since_;
+  bool stop_sent_ = false;
+  bool stop_kill_sent_ = false;
+
   bool drain_term_sent_ = false;
   bool drain_kill_sent_ = false;
   bool finish_asked_ = false;
+  bool exit_sent_ = false;
   std::optional<MonoTime> drain_since_;
-  std::optional<MonoTime> stop_since_;
+  std::optional<MonoTime> drain_term_at_;
+  Duration cluster_every_{};
+  Duration gcs_every_{};
 };
 
 }  // namespace helio::node
