@@ -59,7 +59,14 @@ struct Response {
   static Response text(int status, std::string text);
 };
 
-/// RFC 9457 document of an error: {type, title, status, code, detail, path?, args?}.
+/// RFC 9457 document of an error: {type, title, status, code, detail, path?, args?}; the status belongs to its code.
 Response problem(const Error& error);
+/// The same with another status, such as 413 or 507.
+Response problem(const Error& error, int status);
+
+/// Percent-encodes one path segment or query value.
+std::string url_encode(std::string_view text);
+/// "Not Found"; "Status" for numbers that have no name.
+std::string_view status_title(int status);
 
 }  // namespace helio::net

@@ -6,18 +6,26 @@
 #include "rt/event_loop.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace helio::net {
 
 struct RouteOptions {
   std::size_t body_limit = 1U << 20U;  ///< 413 above it, before the body is read when Content-Length says so
   bool spool = false;                  ///< body goes to a file in ServerOptions::spool_dir
+  /// Asked before the body is read: a response refuses the request (no token, say). Worker pool.
+  std::function<std::optional<Response>(Request&)> admit;
 };
 
+/// May block for a while in the store, but waits for nothing that may never come: use a BodySource for that.
 using Handler = std::function<Response(Request&)>;
-/// Decides before the upgrade: handlers for this session, or the response that refuses it. Worker pool.
+/// Decides before the upgrade: handlers for this session, or the response that refuses it. Both functions run on the worker pool; `open`
+/// runs after the upgrade, may send at once, and nothing is read before it has returned.
 struct WsAccept {
   std::function<WsHandlers(std::shared_ptr<WsSession>)> open;
   std::optional<Response> refuse;
@@ -51,6 +59,8 @@ struct ServerOptions {
   Duration write_deadline{30s};   ///< a peer that reads nothing for so long is dropped
   std::size_t header_limit = 64U << 10U;
   std::size_t max_connections = 4096;
+  Duration keep_alive_interval{15s};         ///< of silence, until BodySource::keep_alive() is sent
+  std::size_t ws_message_limit = 1U << 20U;  ///< of one incoming websocket message; above it the session is closed
 };
 
 class Server {
@@ -60,7 +70,7 @@ class Server {
   ~Server();
   /// Binds and listens. Errors: unavailable (address in use), permission_denied.
   Result<void> start();
-  /// Closes the listener first, then the connections. Idempotent.
+  /// Closes the listener first, then the connections, and waits for running handlers. Idempotent. Not from the loop; before the loop stops.
   void stop();
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] std::size_t connections() const;

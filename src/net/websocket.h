@@ -9,7 +9,8 @@
 
 namespace helio::net {
 
-/// One open websocket. Handlers run on the event loop, one at a time, and must not block.
+/// One open websocket. Handlers run on the event loop, one at a time, and must not block. Pings keep it alive; a peer that is silent for
+/// 30 s is dropped (on_close: deadline_exceeded). It lives until it is closed, whether or not anyone holds it. Never compressed.
 class WsSession {
  public:
   virtual ~WsSession() = default;
@@ -18,7 +19,7 @@ class WsSession {
   virtual bool send_binary(std::string frame) = 0;
   /// Bytes queued and not yet written. Any thread.
   [[nodiscard]] virtual std::size_t queued() const = 0;
-  /// Close frame, then the socket. Any thread, idempotent.
+  /// What is queued, a close frame, then the socket; a peer that does not follow is cut off after 2 s. Any thread, idempotent.
   virtual void close(int code, std::string reason) = 0;
   [[nodiscard]] virtual const std::string& peer() const = 0;
 };

@@ -13,7 +13,7 @@ class io_context;
 
 namespace helio::rt {
 
-/// Owns an io_context and the thread that runs it. Objects that live on the loop are touched on that thread only.
+/// Owns an io_context and the thread that runs it. Objects that live on the loop are touched on that thread only, and are gone before it.
 class EventLoop {
  public:
   EventLoop();
@@ -27,7 +27,7 @@ class EventLoop {
   void stop();
   [[nodiscard]] bool on_loop() const;
   boost::asio::io_context& context();
-  /// Runs `fn` on the loop. Any thread.
+  /// Runs `fn` on the loop; dropped when the loop was stopped. Any thread.
   void post(std::move_only_function<void()> fn);
 
  private:
@@ -35,7 +35,8 @@ class EventLoop {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Executor whose tasks run on one thread of their own, in order: controllers live here, and may block in the store.
+/// Executor whose tasks run on one thread of their own, in order: controllers live here, and may block in the store. Timers run on
+/// CLOCK_BOOTTIME: one that fell due while the machine was suspended fires on resume.
 class SerialExecutor final : public Executor {
  public:
   explicit SerialExecutor(const char* thread_name);
@@ -58,6 +59,7 @@ class WorkerPool {
   ~WorkerPool();
   /// False when the queue is full: the caller answers `unavailable`. Any thread.
   bool try_post(std::move_only_function<void()> fn);
+  /// Lets running functions finish, drops queued ones, joins. Idempotent. Not from a worker.
   void stop();
 
  private:
