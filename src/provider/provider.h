@@ -4,10 +4,12 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "model/agent_protocol.h"
 #include "model/cluster.h"
 #include "model/pool.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +52,8 @@ class Provider {
   virtual ~Provider() = default;
 
   /// Paths, address and ports of node `index` of the cluster in `slot`. Errors: resource_exhausted "no free ports".
-  /// `taken` are the port bases of live nodes. The result is stored with the node and never computed again.
+  /// `taken` are the port bases of live nodes. The result is stored with the node and never computed again. Plan index 0 first: later
+  /// indices of the slot get its head_port_base; 0 there means that this provider has not planned the head.
   virtual Result<NodePlan> plan_node(std::int32_t slot, std::int32_t index, const std::vector<std::int32_t>& taken) = 0;
   /// Make this node exist; repeating it for one that runs hands it the assignment if its generation is newer.
   virtual Result<void> ensure(const NodeSpec& spec) = 0;
@@ -64,6 +67,9 @@ class Provider {
   using Observer = std::function<void(const NodeId&, const model::ProviderFact&)>;
   /// Called with each new fact, from any thread. Set once, before the first ensure().
   virtual void observe(Observer observer) = 0;
+  /// What the node's agent left behind as its last word. There from before the fact `ended` is observed until the observer of `absent`
+  /// has returned: record it before the fact. Empty when the agent ended without one. Any thread, also inside the observer.
+  virtual std::optional<model::AgentStatus> final_status(const NodeId& /*node*/) { return std::nullopt; }
   /// Ends and wipes everything that carries the id of a node outside `live`: processes, folders, cgroups. Returns what was found.
   virtual Result<std::vector<std::string>> sweep(const std::vector<NodeId>& live) = 0;
 };
