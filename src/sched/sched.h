@@ -64,7 +64,8 @@ Plan plan_admissions(const State& state, Timestamp now);
 
 /// Could this gang ever run on these hosts if they were empty? Empty: yes. Otherwise the reason and the largest count that would fit.
 struct Misfit {
-  std::string constraint;
+  std::string constraint;          ///< cpu, memory, shm, gpus or no_host
+  std::string group;               ///< "head", or the worker group that is too large
   std::string message;             ///< "3 workers of 16 CPUs need 48 CPUs; the pool has 8: at most 0 fit"
   std::int32_t largest_count = 0;  ///< of the worker group that is too large
 };
