@@ -1,0 +1,148 @@
+#include "auth/tokens.h"
+
+#include "auth/secret_file.h"
+#include "base/hash.h"
+
+#include <mutex>
+
+namespace helio::auth {
+namespace {
+
+constexpr std::string_view kPrefix = "hst_";  // so that secret scanners can find a leaked one
+
+std::string new_secret(Rng& rng) { return std::string(kPrefix) + random_hex(rng, 32); }
+
+/// Two threads may report commits in either order; only the newest counts.
+void raise_to(std::atomic<std::int64_t>& value, std::int64_t to) {
+  std::int64_t seen = value.load(std::memory_order_relaxed);
+  while (seen < to && !value.compare_exchange_weak(seen, to, std::memory_order_release)) {
+  }
+}
+
+store::Event event_of(std::string_view actor, Timestamp now, std::string type, std::string message) {
+  store::Event event;
+  event.at = now;
+  event.actor = actor;
+  event.type = std::move(type);
+  event.message = std::move(message);
+  return event;
+}
+
+}  // namespace
+
+Tokens::Tokens(store::Store& store, const Clock& clock, Rng& rng) : store_(store), clock_(clock), rng_(rng), limiter_(clock) {
+  subscription_ = store_.subscribe([this](std::int64_t revision) { raise_to(latest_, revision); });
+  raise_to(latest_, store_.revision());
+}
+Tokens::~Tokens() = default;
+
+Result<void> Tokens::ensure_admin(const std::string& file) {
+  HELIO_TRY(content, read_secret_file(file));
+  if (content) {
+    const std::string secret = content->substr(0, content->find('\n'));
+    HELIO_TRY(known, find(sha256_hex(secret)));
+    if (known && known->role == model::AccessRole::admin) return {};
+  }
+  const std::string secret = new_secret(rng_);
+  // The file first: killed in between, the next start finds a secret that the store does not know and makes another.
+  HELIO_CHECK_OK(write_secret_file(file, secret + "\n"));
+  return store_.write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(former, tx.find<model::Token>("admin"));
+    model::Token token = former.value_or(model::Token{});
+    token.id = TokenId("admin");
+    token.name = token.principal = "admin";
+    token.role = model::AccessRole::admin;
+    token.hash = sha256_hex(secret);
+    token.created = clock_.now();
+    token.expires.reset();
+    return tx.put(token, event_of("system", token.created, "token.created", "token of the administrator"));
+  });
+}
+
+Result<void> Tokens::refresh() {
+  const std::unique_lock lock(mutex_);
+  const std::int64_t target = latest_.load(std::memory_order_acquire);
+  const std::int64_t loaded = loaded_.load(std::memory_order_relaxed);
+  if (loaded >= target) return {};  // another thread did it
+  return store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(revision, tx.revision());
+    if (loaded >= 0) {
+      store::EventQuery query;
+      query.since = loaded;
+      query.kind = model::KindOf<model::Token>::name;
+      query.limit = 1;
+      const auto changes = tx.events(query);
+      if (!changes && changes.error().code() != ErrorCode::precondition_failed) return std::unexpected(changes.error());
+      if (changes && changes->empty()) {
+        loaded_.store(revision, std::memory_order_release);
+        return {};
+      }
+    }
+    HELIO_TRY(tokens, tx.list<model::Token>());
+    by_hash_.clear();
+    for (model::Token& token : tokens.items) {
+      std::string hash = token.hash;
+      by_hash_[hash] = {{token.id, std::move(token.principal), token.role}, std::move(token.hash), token.expires};
+    }
+    loaded_.store(revision, std::memory_order_release);
+    return {};
+  });
+}
+
+Result<std::optional<Identity>> Tokens::find(std::string_view hash) {
+  if (loaded_.load(std::memory_order_acquire) < latest_.load(std::memory_order_acquire)) HELIO_CHECK_OK(refresh());
+  const std::shared_lock lock(mutex_);
+  const auto found = by_hash_.find(std::string(hash));
+  // The look-up works on a hash of the secret, so its time says nothing about the secret itself.
+  if (found == by_hash_.end() || !equal_constant_time(found->second.hash, hash)) return std::optional<Identity>{};
+  if (found->second.expires && *found->second.expires <= clock_.now()) return std::optional<Identity>{};
+  return std::optional<Identity>(found->second.identity);
+}
+
+Result<Identity> Tokens::authenticate(std::string_view bearer, std::string_view peer) {
+  if (!bearer.empty() && bearer.size() <= 256) {
+    HELIO_TRY(found, find(sha256_hex(bearer)));
+    if (found) return std::move(*found);
+  }
+  if (const auto wait = limiter_.failed(peer)) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(*wait).count();
+    return fail(Error(ErrorCode::resource_exhausted, fmt::format("too many wrong tokens from {}; try again in {}s", peer, seconds))
+                    .with("retry_after", std::to_string(seconds)));
+  }
+  if (bearer.empty()) return fail(ErrorCode::unauthenticated, "a token is needed: Authorization: Bearer <token>");
+  return fail(ErrorCode::unauthenticated, "the token is wrong, expired or revoked");
+}
+
+Result<NewToken> Tokens::create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
+                                std::optional<Timestamp> expires) {
+  const Timestamp now = clock_.now();
+  if (name.empty()) return fail(Error(ErrorCode::invalid_argument, "a token needs a name").at("$.name"));
+  if (principal.empty()) return fail(Error(ErrorCode::invalid_argument, "a token needs a principal").at("$.principal"));
+  if (expires && *expires <= now) return fail(Error(ErrorCode::invalid_argument, "the end lies in the past").at("$.expires"));
+  NewToken made;
+  made.secret = new_secret(rng_);
+  made.token = {
+      TokenId("t-" + random_base32(rng_, 16)), std::move(name), std::move(principal), role, sha256_hex(made.secret), now, expires, 0};
+  HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) {
+    return tx.put(made.token,
+                  event_of(actor, now, "token.created", fmt::format("token '{}' of {}", made.token.name, made.token.principal)));
+  }));
+  return made;
+}
+
+Result<std::vector<model::Token>> Tokens::list() {
+  HELIO_TRY(page, store::list<model::Token>(store_));
+  return std::move(page.items);
+}
+
+Result<void> Tokens::revoke(std::string_view actor, const TokenId& id) {
+  HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(token, tx.get<model::Token>(id.value));
+    return tx.remove<model::Token>(id.value, event_of(actor, clock_.now(), "token.revoked", fmt::format("token '{}'", token.name)));
+  }));
+  // The listener may lag behind the return of write(); whoever revokes must not see the token work afterwards.
+  raise_to(latest_, store_.revision());
+  return {};
+}
+
+}  // namespace helio::auth

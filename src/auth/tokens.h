@@ -1,0 +1,74 @@
+#pragma once
+// API tokens: 256 random bits, shown once, kept as SHA-256. Authentication does not touch the store unless a token was changed since.
+
+#include "auth/login_limiter.h"
+#include "base/rng.h"
+#include "model/access.h"
+#include "store/store.h"
+
+#include <atomic>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace helio::auth {
+
+struct Identity {
+  TokenId token;
+  std::string principal;
+  model::AccessRole role = model::AccessRole::viewer;
+};
+
+struct NewToken {
+  model::Token token;
+  std::string secret;  ///< the only time that it is seen
+};
+
+/// Any thread. The store must outlive it.
+class Tokens {
+ public:
+  /// `rng` must be fit for secrets.
+  Tokens(store::Store& store, const Clock& clock, Rng& rng);
+  ~Tokens();
+  Tokens(const Tokens&) = delete;
+  Tokens& operator=(const Tokens&) = delete;
+
+  /// Makes sure that `file` (0600) holds a token of role admin that works: at the first start, or when either side was lost.
+  Result<void> ensure_admin(const std::string& file);
+
+  /// Who holds this token. Errors: unauthenticated for none, a wrong or an expired one; resource_exhausted (retry_after in seconds) once
+  /// `peer` has sent too many wrong ones. A right token is always accepted, so that nobody can lock others out of a shared address.
+  Result<Identity> authenticate(std::string_view bearer, std::string_view peer);
+
+  /// Error: invalid_argument for an empty name or principal, or an end in the past.
+  Result<NewToken> create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
+                          std::optional<Timestamp> expires);
+  Result<std::vector<model::Token>> list();
+  /// From its return on the token is refused. Error: not_found.
+  Result<void> revoke(std::string_view actor, const TokenId& id);
+
+ private:
+  struct Known {
+    Identity identity;
+    std::string hash;
+    std::optional<Timestamp> expires;
+  };
+
+  Result<void> refresh();
+  Result<std::optional<Identity>> find(std::string_view hash);
+
+  store::Store& store_;
+  const Clock& clock_;
+  Rng& rng_;
+  LoginLimiter limiter_;
+  std::shared_mutex mutex_;
+  std::unordered_map<std::string, Known> by_hash_;
+  std::atomic<std::int64_t> loaded_{-1};  ///< revision that by_hash_ is of; -1: nothing loaded yet
+  std::atomic<std::int64_t> latest_{0};   ///< revision of the last commit
+  std::unique_ptr<store::Store::Subscription> subscription_;
+};
+
+}  // namespace helio::auth
