@@ -42,6 +42,7 @@ struct Event {
   std::string workspace;
   std::string job;    ///< the job that it belongs to, if any: "within job" queries
   json::Value patch;  ///< RFC 7396 from the former document to the new one; null = removed. Replaying all gives the stored state
+  json::Value whole;  ///< the new document, only where a patch cannot say it (it holds null members); then it wins over `patch`
   json::Value data;   ///< facts for programs
 };
 
@@ -82,7 +83,8 @@ class ReadTx {
   virtual Result<std::optional<Row>> get_row(std::string_view kind, std::string_view id) = 0;
   virtual Result<Page<Row>> list_rows(std::string_view kind, const ListQuery& query) = 0;
   virtual Result<std::int64_t> count_rows(std::string_view kind, const ListQuery& query) = 0;
-  /// In order of revision. Error: precondition_failed "resync" when `since` is older than the oldest kept event.
+  /// In order of revision. Error: precondition_failed "resync" when `since` is older than the oldest kept event; 0 is never too old: it
+  /// asks for all that is kept, from which every living row can be rebuilt.
   virtual Result<std::vector<Event>> events(const EventQuery& query) = 0;
   virtual Result<std::int64_t> revision() = 0;
   /// Sealed bytes by key ("job/<id>/env"); nullopt if absent.
@@ -100,15 +102,17 @@ class ReadTx {
 
 class WriteTx : public ReadTx {
  public:
-  /// Stores `row` if its revision is the stored one (0: must not exist), appends `event`, returns the new revision.
-  /// Errors: already_exists, conflict.
+  /// Stores `row` if its revision is the stored one (0: must not exist), appends `event`, returns the new revision. Fills the event's
+  /// kind, id, patch, and `at` and workspace where they are empty. Errors: already_exists, conflict, invalid_argument (document).
   virtual Result<std::int64_t> put_row(Row row, Event event) = 0;
   virtual Result<void> remove_row(std::string_view kind, std::string_view id, Event event) = 0;
   virtual Result<void> put_secret(std::string_view key, std::string_view sealed) = 0;
   /// Every secret whose key starts with `prefix`.
   virtual Result<void> remove_secrets(std::string_view prefix) = 0;
   virtual Result<void> put_idempotency(const IdempotencyRecord& record, Timestamp now) = 0;
-  /// Housekeeping: events older than `before` (kept: what is needed for rows that live), idempotency keys past 24 h. Returns how many went.
+  /// Housekeeping. Of each resource's events up to the last moment before `before`, none stay if it was removed by then; else they are
+  /// folded into the last of them, which becomes a snapshot, so that replay still gives the stored state. Idempotency keys go after 24 h.
+  /// Returns how many events and keys went; a large backlog takes several calls, until 0 comes back.
   virtual Result<std::int64_t> compact(Timestamp before) = 0;
   /// A number that grows by one with each call and is never given twice: cluster slots' and names' source. Durable with the transaction.
   virtual Result<std::int64_t> next_number(std::string_view counter) = 0;
@@ -146,7 +150,8 @@ class Store {
    public:
     virtual ~Subscription() = default;
   };
-  /// Calls `listener` after each commit, on the writer's thread: it must only post. Ends with the returned object.
+  /// Calls `listener` after each commit that appended events, before the write returns, on the writer's thread: it must only post. Ends
+  /// with the returned object, which may outlive the store.
   virtual std::unique_ptr<Subscription> subscribe(Listener listener) = 0;
 };
 
