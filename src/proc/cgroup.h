@@ -55,7 +55,8 @@ Result<Bytes> cgroup_memory_used(const std::string& folder);
 struct CgroupMount {
   bool v2 = false;
   std::vector<std::string> controllers;  ///< v1: of this hierarchy
-  std::string own;                       ///< folder of this process's group
+  std::string mount_point;
+  std::string own;  ///< folder of this process's group, below mount_point
 };
 std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, std::string_view self_cgroup);
 
