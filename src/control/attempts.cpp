@@ -1,0 +1,301 @@
+#include "control/controllers.h"
+
+#include "base/check.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace helio::control {
+namespace {
+
+namespace cause = model::cause;
+using model::AttemptState;
+using model::DriverPhase;
+using model::NodeState;
+using model::Phase;
+
+constexpr Duration kStopMargin = 20s;     ///< on top of the grace, for an agent that does not answer
+constexpr Duration kSubmittedMax = 960s;  ///< Ray gives up on a job that does not start after 900 s
+constexpr Duration kKeptLogs = 10s;       ///< a node that is kept goes on writing; its driver's log is long complete
+constexpr std::string_view kAskedMark = "stop_asked";
+/// Marks of the head that are the attempt's too.
+constexpr std::array<std::string_view, 7> kHeadMarks{"ray_exec",  "gcs_up",     "api_up",    "nodes_alive",
+                                                     "submitted", "first_line", "driver_end"};
+
+Tracked<model::Node>* head_of(Draft& draft) {
+  return draft.nodes.empty() || draft.nodes.front()->role != model::Role::head ? nullptr : &draft.nodes.front();
+}
+
+std::string name_of(const model::Node& node) { return node_name(node.role, node.index); }
+
+const model::Mark* find_mark(const model::Node& node, std::string_view name) {
+  const auto found = std::ranges::find(node.status.marks, name, &model::Mark::name);
+  return found == node.status.marks.end() ? nullptr : &*found;
+}
+
+/// The driver may have been handed to the cluster.
+bool driver_active(const model::DriverStatus& driver) { return driver.phase != DriverPhase::none && driver.phase != DriverPhase::ended; }
+
+void collect(Draft& draft) {
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  const Tracked<model::Node>* head = head_of(draft);
+  if (head == nullptr) return;
+  std::optional<Timestamp> agents_up{Timestamp{0}};
+  for (const auto& node : draft.nodes) {
+    const model::Mark* up = find_mark(node.value, "agent_up");
+    if (up == nullptr)
+      agents_up.reset();
+    else if (agents_up)
+      agents_up = std::max(*agents_up, up->at);
+  }
+  if (agents_up) draft.mark("agents_up", *agents_up);
+  for (const std::string_view name : kHeadMarks) {
+    if (const model::Mark* mark = find_mark(head->value, name)) draft.mark(name, mark->at);
+  }
+  const model::DriverStatus& driver = (*head)->status.driver;
+  if (json::encode(driver) != json::encode(attempt->driver)) {
+    draft.touch(attempt, "attempt.driver", std::string("driver ") + std::string(json::enum_name(driver.phase)));
+    attempt->driver = driver;
+  }
+}
+
+model::Verdict own_verdict(const Draft& draft, std::string_view id, std::string message) {
+  AttemptFacts facts;
+  facts.stage = json::enum_name(draft.attempt->value.state);
+  facts.asked = Asked{std::string(id), std::move(message), draft.now()};
+  return *classify(facts);
+}
+
+/// Notes that we end the attempt ourselves, and why; the first reason stays.
+void decide_to_end(Draft& draft, std::string_view id, std::string message, Timestamp at) {
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  if (attempt->stop_asked) return;
+  attempt->stop_asked = true;
+  attempt->verdict = own_verdict(draft, id, std::move(message));
+  draft.mark(kAskedMark, at);
+  draft.touch(attempt, "attempt.stop_asked", attempt->verdict->message);
+}
+
+bool kept(const Draft& draft, const model::Node& node, const Decision& decision) {
+  const model::Retention& retention = draft.job->value.spec.retention;
+  if (decision.retry || retention.nodes == model::Retain::none || retention.time.d <= Duration(0)) return false;
+  if (draft.job->value.stop != model::StopReason::none || proven_dead(node) || node.status.fault) return false;
+  if (node.desired >= Phase::drained) return false;
+  return retention.nodes == model::Retain::all || node.role == model::Role::head;
+}
+
+/// Takes the nodes down that shall not be kept, and says what the verdict means.
+Decision settle(Draft& draft, model::Verdict verdict) {
+  const Decision decision = decide(draft.job->value, verdict);
+  verdict.decision = decision.text;
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  if (!attempt->verdict || json::encode(*attempt->verdict) != json::encode(verdict)) {
+    draft.touch(attempt, "attempt.verdict", verdict.message);
+    attempt->verdict = std::move(verdict);
+  }
+  for (Tracked<model::Node>& node : draft.nodes) {
+    if (!kept(draft, node.value, decision)) ask(draft, node, Phase::drained);
+  }
+  return decision;
+}
+
+void begin_end(Draft& draft, model::Verdict verdict) {
+  draft.go(AttemptState::ending, verdict.message);
+  settle(draft, std::move(verdict));
+}
+
+AttemptState end_state(const model::Verdict& verdict) {
+  if (verdict.cause == cause::kSucceeded) return AttemptState::succeeded;
+  if (verdict.cause == cause::kStoppedUser) return AttemptState::stopped;
+  if (verdict.cause == cause::kAgentDied || verdict.cause == cause::kHostReboot) return AttemptState::lost;
+  return AttemptState::failed;
+}
+
+void conclude_job(Draft& draft, const model::Verdict& verdict, const Decision& decision) {
+  Tracked<model::Job>& job = *draft.job;
+  job->verdict = verdict;
+  if (decision.retry) {
+    ++job->ledger[std::string(json::enum_name(verdict.charged_to))];
+    job->not_before = draft.now() + decision.backoff;
+    draft.go(model::JobState::restarting, fmt::format("{}; {}", verdict.message, decision.text));
+    return;
+  }
+  const AttemptState ended = draft.attempt->value.state;
+  const model::DriverStatus& driver = draft.attempt->value.driver;
+  if (driver.phase == DriverPhase::ended) job->exit_code = driver.exit_code;
+  job->finished = draft.now();
+  const model::JobState to = ended == AttemptState::succeeded ? model::JobState::succeeded
+                             : ended == AttemptState::stopped ? model::JobState::stopped
+                                                              : model::JobState::failed;
+  draft.go(to, verdict.message);
+}
+
+void conclude(Draft& draft, const Decision& decision) {
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  const bool all_gone = std::ranges::all_of(draft.nodes, [](const auto& node) { return node->state == NodeState::gone; });
+  draft.mark("logs_complete", draft.now());
+  if (all_gone) draft.mark("gone", draft.now());
+  const model::Verdict verdict = *attempt->verdict;
+  attempt->finished = draft.now();
+  draft.go(end_state(verdict), verdict.message);
+  conclude_job(draft, verdict, decision);
+}
+
+void step_ending(Draft& draft) {
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  HELIO_CHECK(attempt->verdict.has_value(), "an attempt that ends has a verdict");
+  AttemptFacts facts = facts_of(draft);
+  facts.teardown_since = attempt->state_since;
+  facts.stage = attempt->verdict->stage;
+  const Decision decision = settle(draft, classify(facts).value_or(*attempt->verdict));
+  std::vector<std::string> waiting;
+  bool logs_open = false;
+  for (const auto& node : draft.nodes) {
+    if (node->state == NodeState::gone) continue;
+    if (kept(draft, node.value, decision)) {
+      if (!node->status.logs_complete) logs_open = true;
+    } else {
+      waiting.push_back(fmt::format("{} ({})", name_of(node.value), node->reason.empty() ? "leaving" : node->reason));
+    }
+  }
+  if (!waiting.empty()) {
+    constexpr std::size_t kShown = 3;
+    const std::size_t shown = std::min(waiting.size(), kShown);
+    std::string list = fmt::format("{}", fmt::join(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (waiting.size() > shown) list += fmt::format(" and {} more", waiting.size() - shown);
+    draft.explain(attempt, fmt::format("{}; taking down {}", attempt->verdict->message, list));
+    return;
+  }
+  if (logs_open && !draft.passed("kept-logs/" + attempt->id.value, attempt->state_since, kKeptLogs)) return;
+  conclude(draft, decision);
+}
+
+/// Which node is not ready and what it was doing.
+std::string unready(const Draft& draft) {
+  std::vector<std::string> parts;
+  for (const auto& node : draft.nodes) {
+    const bool up = node->status.reached >= Phase::joined;
+    if (up && node->role == model::Role::worker) continue;
+    if (up && node->status.driver.phase == DriverPhase::none && !node->status.step.empty()) {
+      parts.push_back(fmt::format("{} was {}", name_of(node.value), node->status.step));
+    } else if (!up) {
+      parts.push_back(fmt::format("{} was {}", name_of(node.value),
+                                  !node->status.step.empty()                          ? node->status.step
+                                  : node->status.sequence > 0                         ? "starting"
+                                  : node->fact.state == model::ProviderState::running ? "starting its agent"
+                                                                                      : "being made"));
+    }
+    if (parts.size() == 3) break;
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+void check_deadlines(Draft& draft, const Tracked<model::Node>& head) {
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  const model::Limits& limits = draft.job->value.spec.limits;
+  const DriverPhase phase = head->status.driver.phase;
+  const std::string suffix = "/" + attempt->id.value;
+  if (attempt->stop_asked) return;
+  if (attempt->state == AttemptState::running) {
+    if (limits.run.d > Duration(0) && draft.passed("run" + suffix, attempt->state_since, limits.run.d)) {
+      decide_to_end(draft, cause::kDeadlineRun,
+                    fmt::format("the entrypoint ran longer than limits.run ({})", format_duration(limits.run.d)), draft.now());
+    }
+    return;
+  }
+  if (phase == DriverPhase::pending) {
+    if (draft.passed("submitted" + suffix, draft.marked("submitted").value_or(draft.now()), kSubmittedMax)) {
+      decide_to_end(draft, cause::kEntrypointNotStarted, "the cluster did not start the entrypoint", draft.now());
+    }
+    return;
+  }
+  if (limits.readiness.d <= Duration(0)) return;
+  if (!draft.passed("readiness" + suffix, attempt->created, limits.readiness.d)) return;
+  decide_to_end(draft, cause::kDeadlineReadiness,
+                fmt::format("not ready after {}: {}", format_duration(limits.readiness.d), unready(draft)), draft.now());
+}
+
+void check_stop(Draft& draft) {
+  const model::Job& job = draft.job->value;
+  if (job.stop == model::StopReason::none) return;
+  const Timestamp at = job.stop_asked.value_or(draft.now());
+  if (job.stop == model::StopReason::deadline) {
+    decide_to_end(draft, cause::kDeadlineTotal,
+                  fmt::format("the job took longer than limits.total ({})", format_duration(job.spec.limits.total.d)), at);
+  } else {
+    decide_to_end(draft, cause::kStoppedUser,
+                  job.stop == model::StopReason::removed ? "stopped because it was removed" : "stopped by request", at);
+  }
+}
+
+void advance(Draft& draft, const Tracked<model::Node>& head) {
+  const AttemptState state = draft.attempt->value.state;
+  const DriverPhase phase = head->status.driver.phase;
+  const bool runs = phase == DriverPhase::running || phase == DriverPhase::stopping || draft.marked("first_line");
+  if (runs && state < AttemptState::running) {
+    draft.go(AttemptState::running, "the entrypoint is running");
+  } else if (state == AttemptState::admitted) {
+    const bool made = std::ranges::any_of(
+        draft.nodes, [](const auto& node) { return node->fact.state == model::ProviderState::running || node->status.sequence > 0; });
+    if (made) draft.go(AttemptState::starting, "its nodes are starting");
+  }
+  const auto away = std::ranges::find_if(draft.nodes, [](const auto& node) { return node->state == NodeState::unreachable; });
+  if (away != draft.nodes.end()) {
+    draft.explain(*draft.attempt, fmt::format("{}: {}", name_of(away->value), (*away)->reason));
+  } else if (draft.attempt->value.state == AttemptState::running) {
+    draft.explain(*draft.attempt, draft.attempt->value.stop_asked ? "stopping the entrypoint" : "the entrypoint is running");
+  } else if (!head->status.step.empty()) {
+    draft.explain(*draft.attempt, head->status.step);
+  }
+}
+
+}  // namespace
+
+AttemptFacts facts_of(const Draft& draft) {
+  AttemptFacts facts;
+  const model::Attempt& attempt = draft.attempt->value;
+  facts.stage = json::enum_name(attempt.state);
+  facts.completion = draft.job->value.spec.completion;
+  for (const auto& node : draft.nodes) {
+    NodeFacts one{node->id, node->role, node->index, node->fact, node->status};
+    // What a dead node's agent had left to say comes with the salvage; judge it only then.
+    const bool heard_out = node->state == NodeState::gone || draft.memory(node->id).salvaged;
+    if (proven_dead(node.value) && !heard_out) one.fact = {};
+    facts.nodes.push_back(std::move(one));
+  }
+  if (attempt.stop_asked && attempt.verdict) {
+    facts.asked = Asked{attempt.verdict->cause, attempt.verdict->message, draft.marked(kAskedMark).value_or(draft.now())};
+  }
+  return facts;
+}
+
+void step_attempt(Draft& draft) {
+  if (!draft.attempt || !draft.job) return;
+  Tracked<model::Node>* head = head_of(draft);
+  if (head == nullptr) return;
+  collect(draft);
+  if (draft.attempt->value.state == AttemptState::ending) return step_ending(draft);
+  advance(draft, *head);
+  check_stop(draft);
+  check_deadlines(draft, *head);
+
+  AttemptFacts facts = facts_of(draft);
+  const std::optional<Asked> asked = std::exchange(facts.asked, std::nullopt);
+  const std::optional<model::Verdict> over = classify(facts);
+  facts.asked = asked;
+  if (over) return begin_end(draft, *classify(facts));
+  if (!asked) return;
+  // Our own end: the driver gets its grace, if there is one.
+  const bool active = driver_active((*head)->status.driver);
+  const Duration limit = draft.job->value.spec.limits.stop_grace.d + kStopMargin;
+  if (!active || draft.passed("stop/" + draft.attempt->value.id.value, asked->at, limit)) return begin_end(draft, *classify(facts));
+  if (!(*head)->stop_driver) {
+    (*head)->stop_driver = true;
+    ++(*head)->generation;
+    draft.touch(*head, "node.asked", "asked to stop the entrypoint");
+  }
+}
+
+}  // namespace helio::control

@@ -1,0 +1,55 @@
+#pragma once
+// Why an attempt ended, from facts alone, and what policy does about it. Pure.
+//
+// The earliest root counts: a node that died explains a driver that failed after it. What our own teardown causes never counts. A driver
+// that succeeded by itself has succeeded, unless completion is `all` and a node had failed before it.
+
+#include "base/clock.h"
+#include "model/cluster.h"
+#include "model/job.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace helio::control {
+
+/// One node as far as it tells why an attempt ended.
+struct NodeFacts {
+  NodeId id;
+  model::Role role = model::Role::worker;
+  std::int32_t index = 0;
+  model::ProviderFact fact;
+  model::AgentStatus status;
+};
+
+/// Something that we asked for ourselves: a stop or a deadline.
+struct Asked {
+  std::string cause;  ///< stopped.user or deadline.*
+  std::string message;
+  Timestamp at;
+};
+
+struct AttemptFacts {
+  std::string stage;  ///< state in which it ended: admitted, starting, checking, running
+  model::Completion completion = model::Completion::driver;
+  std::vector<NodeFacts> nodes;
+  std::optional<Asked> asked;
+  std::optional<Timestamp> teardown_since;  ///< what happened on nodes after this is our own doing
+};
+
+/// Empty while nothing has ended the attempt.
+std::optional<model::Verdict> classify(const AttemptFacts& facts);
+
+/// "head", "w1", "w2".
+std::string node_name(model::Role role, std::int32_t index);
+
+/// What the job's policy does about a verdict.
+struct Decision {
+  bool retry = false;
+  Duration backoff{0};
+  std::string text;  ///< for verdict.decision
+};
+Decision decide(const model::Job& job, const model::Verdict& verdict);
+
+}  // namespace helio::control

@@ -1,0 +1,88 @@
+#include "control/controllers.h"
+
+#include <fmt/format.h>
+
+namespace helio::control {
+namespace {
+
+namespace cause = model::cause;
+using model::AttemptState;
+using model::JobState;
+using model::StopReason;
+
+/// A verdict about a job that has no attempt to speak of.
+void end_without_attempt(Draft& draft, JobState to, std::string_view id, std::string message) {
+  Tracked<model::Job>& job = *draft.job;
+  model::Verdict verdict;
+  verdict.cause = std::string(id);
+  verdict.charged_to = model::cause_class(id);
+  verdict.stage = json::enum_name(job->state);
+  verdict.message = message;
+  verdict.decision = "final: it had no attempt running";
+  job->verdict = std::move(verdict);
+  job->finished = draft.now();
+  draft.go(to, std::move(message));
+}
+
+bool total_passed(Draft& draft) {
+  const model::Job& job = draft.job->value;
+  const Duration total = job.spec.limits.total.d;
+  return total > Duration(0) && job.first_admitted && draft.passed("total", *job.first_admitted, total);
+}
+
+std::string total_text(const model::Job& job) {
+  return fmt::format("the job took longer than limits.total ({})", format_duration(job.spec.limits.total.d));
+}
+
+void with_attempt(Draft& draft) {
+  Tracked<model::Job>& job = *draft.job;
+  const model::Attempt& attempt = draft.attempt->value;
+  if (job->stop == StopReason::none && total_passed(draft)) {
+    job->stop = StopReason::deadline;
+    job->stop_asked = draft.now();
+    draft.touch(job, "job.deadline", total_text(job.value));
+    draft.wake_in(Duration(0));
+  }
+  if (job->stop != StopReason::none) draft.go(JobState::stopping, job->stop == StopReason::deadline ? total_text(job.value) : "stopping");
+  if (job->state == JobState::starting && attempt.state == AttemptState::running) draft.go(JobState::running, "the entrypoint is running");
+  // While it starts the reason is the stage; the attempt has the details. Anything to wait for is said here too.
+  const bool away = attempt.reason.find("does not answer") != std::string::npos;
+  if (attempt.state == AttemptState::ending || away) {
+    draft.explain(job, attempt.reason);
+  } else if (job->state == JobState::starting) {
+    draft.explain(job, fmt::format("attempt {} is starting its cluster", attempt.number));
+  } else if (job->state == JobState::running) {
+    draft.explain(job, "the entrypoint is running");
+  }
+}
+
+void without_attempt(Draft& draft) {
+  Tracked<model::Job>& job = *draft.job;
+  if (job->stop == StopReason::deadline) return end_without_attempt(draft, JobState::failed, cause::kDeadlineTotal, total_text(job.value));
+  if (job->stop != StopReason::none) return end_without_attempt(draft, JobState::stopped, cause::kStoppedUser, "stopped before it ran");
+  if (total_passed(draft)) return end_without_attempt(draft, JobState::failed, cause::kDeadlineTotal, total_text(job.value));
+  if (job->state == JobState::queued) {
+    const Duration pending = job->spec.limits.pending.d;
+    if (pending > Duration(0) && draft.passed(fmt::format("pending/{}", job->attempts), job->state_since, pending)) {
+      end_without_attempt(draft, JobState::failed, cause::kDeadlinePending,
+                          fmt::format("waited in the queue longer than limits.pending ({})", format_duration(pending)));
+    }
+    return;
+  }
+  if (job->state == JobState::restarting) {
+    const Timestamp until = job->not_before.value_or(job->state_since);
+    if (!draft.passed(fmt::format("backoff/{}", job->attempts), job->state_since, until - job->state_since)) return;
+    job->not_before.reset();
+    draft.go(JobState::queued, fmt::format("waiting for its attempt {}", job->attempts + 1));
+  }
+}
+
+}  // namespace
+
+void step_job(Draft& draft) {
+  if (!draft.job || model::is_terminal(draft.job->value.state)) return;
+  if (!draft.attempt) return without_attempt(draft);
+  if (!model::is_terminal(draft.attempt->value.state)) with_attempt(draft);
+}
+
+}  // namespace helio::control

@@ -1,0 +1,119 @@
+#include "control/controllers.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace helio::control {
+namespace {
+
+using model::NodeState;
+using model::Phase;
+
+constexpr Duration kUnreachableAfter = 15s;
+constexpr Duration kDrainConnected = 120s;  ///< logs may be large; an agent that ships them is not disturbed
+constexpr Duration kDrainAway = 30s;        ///< an agent that nobody hears
+constexpr Duration kRemoveAgain = 15s;
+
+bool going(const model::Node& node) { return node.desired >= Phase::drained; }
+
+/// How far a node is, by what it says.
+NodeState reached(const Draft& draft, const model::Node& node) {
+  const bool heard = node.connected || node.status.sequence > 0;
+  if (node.status.reached >= Phase::driving) return NodeState::serving;
+  if (draft.attempt && draft.attempt->value.state == model::AttemptState::running && node.status.reached >= Phase::joined) {
+    return NodeState::serving;
+  }
+  if (node.status.reached >= Phase::joined) return NodeState::joined;
+  if (heard) return NodeState::connected;
+  if (node.fact.state == model::ProviderState::running) return NodeState::launched;
+  return NodeState::requested;
+}
+
+std::string death_text(const model::Node& node) {
+  if (node.status.fault && !node.status.fault->message.empty()) return node.status.fault->message;
+  if (!node.fact.detail.empty()) return node.fact.detail;
+  return node.fact.state == model::ProviderState::absent ? "there is nothing of it" : "its agent has ended";
+}
+
+void bury(Draft& draft, Tracked<model::Node>& node) {
+  if (!draft.memory(node->id).salvaged) {
+    draft.call(Call::Kind::salvage, node->id);
+    return;
+  }
+  draft.go(node, NodeState::gone, death_text(node.value));
+  node->token_hash.clear();
+  node->connected = false;
+  draft.forget_secrets("node/" + node->id.value + "/");
+  draft.remove_plan(node->id);
+  draft.call(Call::Kind::remove, node->id);  // its folder, cgroup and ports; the orphan sweep repeats it after a crash
+}
+
+/// A node that shall go: its agent leaves by itself, and is ended when it does not.
+void see_off(Draft& draft, Tracked<model::Node>& node) {
+  draft.go(node, NodeState::draining, "shipping its logs, then leaving");
+  const NodeMemory memory = draft.memory(node->id);
+  const bool never_made = node->fact.state == model::ProviderState::unknown && node->status.sequence == 0 && !memory.ensured;
+  const bool failed = node->fact.state == model::ProviderState::unknown && !node->fact.cause.empty();
+  const std::string name = "drain/" + node->id.value;
+  bool overdue = draft.passed(name, node->state_since, kDrainConnected);
+  if (!node->connected)
+    overdue = draft.passed(name + "/away", draft.now(), kDrainAway) || overdue;
+  else
+    draft.forget_deadline(name + "/away");
+  if (!never_made && !failed && !overdue) return;
+  if (memory.removed_at && draft.mono() - *memory.removed_at < kRemoveAgain) {
+    draft.wake_in(kRemoveAgain - (draft.mono() - *memory.removed_at));
+    return;
+  }
+  if (memory.removed_at) draft.explain(node, "waiting for the provider's proof that it is dead");
+  draft.call(Call::Kind::remove, node->id);
+  draft.wake_in(kRemoveAgain);
+}
+
+void follow(Draft& draft, Tracked<model::Node>& node) {
+  const NodeState now = reached(draft, node.value);
+  const std::string away = "away/" + node->id.value;
+  if (node->connected || node->fact.state == model::ProviderState::unknown || now < NodeState::connected) {
+    draft.forget_deadline(away);
+  } else if (draft.passed(away, draft.now(), kUnreachableAfter)) {
+    draft.go(node, NodeState::unreachable, "its agent does not answer; its processes may be running, so nothing is done to it");
+    return;
+  } else if (node->state == NodeState::unreachable) {
+    return;
+  }
+  const bool forward = node->state == NodeState::unreachable ? node->connected : now > node->state;
+  if (forward && now != node->state && model::can_go(node->state, now)) draft.go(node, now, node->status.step);
+}
+
+}  // namespace
+
+bool proven_dead(const model::Node& node) {
+  return node.state == NodeState::gone || node.fact.state == model::ProviderState::ended || node.fact.state == model::ProviderState::absent;
+}
+
+bool ask(Draft& draft, Tracked<model::Node>& node, Phase phase) {
+  if (node->state == NodeState::gone || node->desired >= phase) return false;
+  node->desired = phase;
+  ++node->generation;
+  if (phase >= Phase::drained) draft.go(node, NodeState::draining, "shipping its logs, then leaving");
+  draft.touch(node, "node.asked", std::string("asked to become ") + std::string(json::enum_name(phase)));
+  return true;
+}
+
+void step_nodes(Draft& draft) {
+  for (Tracked<model::Node>& node : draft.nodes) {
+    if (node->state == NodeState::gone) continue;
+    if (proven_dead(node.value)) {
+      bury(draft, node);
+    } else if (going(node.value)) {
+      see_off(draft, node);
+    } else {
+      // Only a node that nobody has ever seen may be made: making one twice could run its entrypoint twice.
+      const bool unseen = node->fact.state == model::ProviderState::unknown && node->fact.cause.empty() && node->status.sequence == 0;
+      if (unseen && node->state == NodeState::requested && !draft.memory(node->id).ensured) draft.call(Call::Kind::ensure, node->id);
+      follow(draft, node);
+    }
+  }
+}
+
+}  // namespace helio::control

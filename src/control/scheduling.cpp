@@ -1,0 +1,169 @@
+#include "control/scheduling.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "model/gang.h"
+
+#include <fmt/format.h>
+
+namespace helio::control {
+namespace {
+
+constexpr std::size_t kFront = 32;  ///< gangs looked at in one go; more are looked at when all of them are admitted
+constexpr std::int32_t kSlots = 250;
+constexpr Duration kPlanAgain = 2s;
+constexpr int kTokenBytes = 32;
+
+NodeId node_id(const AttemptId& attempt, const model::Placement& place) {
+  return NodeId(place.role == model::Role::head ? attempt.value + "-h" : fmt::format("{}-w{}", attempt.value, place.index));
+}
+
+Transaction new_reason(model::Job job, std::string reason, Timestamp now) {
+  Transaction out;
+  store::Event event = control_event(now, job.id, "job.reason", reason);
+  job.reason = std::move(reason);
+  out.puts.push_back({std::move(job), std::move(event)});
+  return out;
+}
+
+}  // namespace
+
+std::int32_t Scheduling::take_slot(std::set<std::int32_t>& used) {
+  std::int32_t slot = last_slot_;
+  for (std::int32_t i = 0; i < kSlots; ++i) {
+    slot = slot % kSlots + 1;
+    if (!used.contains(slot)) break;
+  }
+  while (used.contains(slot)) ++slot;  // more live clusters than short slots
+  used.insert(slot);
+  last_slot_ = slot <= kSlots ? slot : last_slot_;
+  return slot;
+}
+
+SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
+  SchedulingOutcome out;
+  sched::State state;
+  std::size_t looked_at = 0;
+  for (const View::QueueKey& key : view.queue()) {
+    if (looked_at == kFront) break;
+    const Aggregate* aggregate = view.find(key.job);
+    if (aggregate == nullptr || !aggregate->job || aggregate->attempt || aggregate->cluster) continue;
+    const model::Job& job = *aggregate->job;
+    auto members = model::members_of(job.spec, view.flavors());
+    std::string missing;
+    if (!members)
+      missing = members.error().message();
+    else if (!view.images().contains(job.spec.image))
+      missing = fmt::format("no image '{}'", job.spec.image);
+    if (!missing.empty()) {
+      // Passed over, so that it holds nobody up; it goes on when an administrator brings back what it needs.
+      const std::string reason = fmt::format("waits: {}; it was removed after the job was submitted", missing);
+      if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
+      continue;
+    }
+    ++looked_at;
+    state.queue.push_back({job.id, job.spec.priority, key.since, job.not_before, std::move(*members)});
+  }
+  if (state.queue.empty()) return out;
+  state.hosts = view.host_views();
+  const sched::Plan plan = sched::plan_admissions(state, now);
+
+  std::set<std::int32_t> slots = view.slots();
+  std::vector<std::int32_t> ports = view.port_bases();
+  for (const sched::Admission& admission : plan.admit) {
+    const model::Job& job = *view.find(admission.job)->job;
+    auto admitted = admit(job, view.images().at(job.spec.image), admission.placement, slots, ports, now);
+    if (!admitted) {
+      const std::string reason = fmt::format("waits: {}", admitted.error().message());
+      if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
+      out.again = kPlanAgain;
+      return out;
+    }
+    out.admissions.push_back(std::move(*admitted));
+  }
+  for (const sched::Refusal& refusal : plan.wait) {
+    if (refusal.position != 1) continue;
+    const model::Job& job = *view.find(refusal.job)->job;
+    const std::string reason = "next in the queue: " + refusal.message;
+    if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
+  }
+  return out;
+}
+
+Result<Admission> Scheduling::admit(const model::Job& stored, const model::Image& image, const std::vector<model::Placement>& placement,
+                                    std::set<std::int32_t>& slots, std::vector<std::int32_t>& ports, Timestamp now) {
+  Admission out;
+  Transaction& tx = out.transaction;
+  model::Job job = stored;
+  ++job.attempts;
+  const AttemptId attempt_id(fmt::format("{}-{}", job.id.value, job.attempts));
+
+  model::Cluster cluster;
+  cluster.id = ClusterId("c-" + attempt_id.value);
+  cluster.attempt = attempt_id;
+  cluster.job = job.id;
+  cluster.created = cluster.state_since = now;
+  cluster.reason = "its nodes are being made";
+  cluster.retain = job.spec.retention.nodes;
+  cluster.slot = take_slot(slots);
+  cluster.nodes = static_cast<std::int32_t>(placement.size());
+
+  model::Attempt attempt;
+  attempt.id = attempt_id;
+  attempt.job = job.id;
+  attempt.number = job.attempts;
+  attempt.created = attempt.state_since = now;
+  attempt.reason = "its nodes are being made";
+  attempt.cluster = cluster.id;
+  attempt.marks = {{"accepted", job.created}, {"admitted", now}};
+  attempt.image = image.name.value;
+  attempt.ray_version = image.ray_version;
+
+  std::vector<Put> rows;
+  for (const model::Placement& place : placement) {
+    HELIO_TRY(plan, provider_.plan_node(cluster.slot, place.index, ports));
+    ports.push_back(plan.port_base);
+    model::Node node;
+    node.id = node_id(attempt_id, place);
+    node.cluster = cluster.id;
+    node.attempt = attempt_id;
+    node.job = job.id;
+    node.host = place.host;
+    node.role = place.role;
+    node.index = place.index;
+    node.created = node.state_since = now;
+    node.reason = "about to be made";
+    node.placement = place;
+    node.placement.node = node.id;
+    // No checks to wait for: the head goes on by itself once all nodes are alive, without asking back.
+    node.desired = model::Phase::driving;
+    node.address = plan.address;
+    node.port_base = plan.port_base;
+    const std::string token = random_hex(rng_, kTokenBytes);
+    node.token_hash = sha256_hex(token);
+    tx.secrets.emplace_back("node/" + node.id.value + "/token", sealer_.seal(token));
+    attempt.placement.push_back(node.placement);
+    StoredPlan stored_plan = to_stored(node.id, cluster.id, plan);
+    out.calls.push_back({Call::Kind::ensure, node.id, job.id});
+    store::Event made = control_event(now, job.id, "node.requested", fmt::format("{} on host {}", node.id.value, node.host.value));
+    rows.push_back({std::move(node), std::move(made)});
+    rows.push_back({std::move(stored_plan), control_event(now, {}, "node.planned", "")});
+  }
+  tx.secrets.emplace_back("attempt/" + attempt_id.value + "/ray_token", sealer_.seal(random_hex(rng_, kTokenBytes)));
+
+  job.state = model::JobState::starting;
+  job.state_since = now;
+  job.reason = fmt::format("attempt {} is starting its cluster", job.attempts);
+  job.current_attempt = attempt_id;
+  if (!job.first_admitted) job.first_admitted = now;
+  const JobId id = job.id;
+  store::Event started =
+      control_event(now, id, "job.starting", fmt::format("admitted as attempt {}, {} nodes", job.attempts, cluster.nodes));
+  tx.puts.push_back({std::move(job), std::move(started)});
+  tx.puts.push_back({std::move(attempt), control_event(now, id, "attempt.admitted", "")});
+  tx.puts.push_back({std::move(cluster), control_event(now, id, "cluster.requested", "")});
+  for (Put& row : rows) tx.puts.push_back(std::move(row));
+  return out;
+}
+
+}  // namespace helio::control

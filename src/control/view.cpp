@@ -1,0 +1,297 @@
+#include "control/view.h"
+
+#include <algorithm>
+#include <array>
+
+namespace helio::control {
+namespace {
+
+constexpr int kEventsPerPage = 1000;
+
+View::QueueKey queue_key(const model::Job& job) { return {9 - job.spec.priority, job.queued_since.value_or(job.created), job.id}; }
+
+template <class State>
+std::vector<std::string> live_states(std::initializer_list<State> all) {
+  std::vector<std::string> out;
+  for (const State state : all) {
+    if (!model::is_terminal(state)) out.emplace_back(json::enum_name(state));
+  }
+  return out;
+}
+
+std::vector<std::string> live_job_states() {
+  using enum model::JobState;
+  return live_states({queued, starting, running, restarting, suspended, stopping, succeeded, failed, stopped});
+}
+std::vector<std::string> live_attempt_states() {
+  using enum model::AttemptState;
+  return live_states({admitted, starting, checking, running, ending, succeeded, failed, stopped, preempted, suspended, lost});
+}
+std::vector<std::string> live_cluster_states() {
+  using enum model::ClusterState;
+  return live_states({requested, starting, ready, degraded, retained, draining, gone});
+}
+
+store::ListQuery in_states(std::vector<std::string> states) {
+  store::ListQuery query;
+  query.states = std::move(states);
+  return query;
+}
+
+}  // namespace
+
+Result<View::Changes> View::refresh(store::Store& store) {
+  Changes changes;
+  if (revision_ >= 0 && store.revision() == revision_) return changes;
+  HELIO_CHECK_OK(store.read([&](store::ReadTx& tx) -> Result<void> {
+    changes = {};
+    HELIO_TRY(now, tx.revision());
+    if (revision_ < 0) {
+      HELIO_CHECK_OK(load(tx, changes));
+      revision_ = now;
+      return {};
+    }
+    Touched touched;
+    for (std::int64_t since = revision_; since < now;) {
+      store::EventQuery query;
+      query.since = since;
+      query.limit = kEventsPerPage;
+      auto events = tx.events(query);
+      if (!events && events.error().code() == ErrorCode::precondition_failed) {
+        HELIO_CHECK_OK(load(tx, changes));
+        revision_ = now;
+        return {};
+      }
+      if (!events) return std::unexpected(std::move(events).error());
+      if (events->empty()) break;
+      for (store::Event& event : *events) {
+        since = event.revision;
+        if (event.kind == "job")
+          touched.jobs.insert(std::move(event.id));
+        else if (event.kind == "attempt")
+          touched.attempts.insert(std::move(event.id));
+        else if (event.kind == "cluster")
+          touched.clusters.insert(std::move(event.id));
+        else if (event.kind == "node")
+          touched.nodes.insert(std::move(event.id));
+        else if (event.kind == "flavor")
+          touched.flavors.insert(std::move(event.id));
+        else if (event.kind == "image")
+          touched.images.insert(std::move(event.id));
+        else if (event.kind == "host")
+          touched.hosts.insert(std::move(event.id));
+      }
+    }
+    HELIO_CHECK_OK(apply(tx, touched, changes));
+    revision_ = now;
+    return {};
+  }));
+  return changes;
+}
+
+Result<void> View::load(store::ReadTx& tx, Changes& changes) {
+  aggregates_.clear();
+  queue_.clear();
+  flavors_.clear();
+  images_.clear();
+  hosts_.clear();
+  changes.resynced = true;
+  changes.scheduling = true;
+  HELIO_TRY(jobs, tx.list<model::Job>(in_states(live_job_states())));
+  for (auto& job : jobs.items) put(std::move(job), changes);
+  HELIO_TRY(attempts, tx.list<model::Attempt>(in_states(live_attempt_states())));
+  for (auto& attempt : attempts.items) put(std::move(attempt), changes);
+  HELIO_TRY(clusters, tx.list<model::Cluster>(in_states(live_cluster_states())));
+  for (auto& cluster : clusters.items) {
+    store::ListQuery of_cluster;
+    of_cluster.parent = cluster.id.value;
+    put(std::move(cluster), changes);
+    HELIO_TRY(nodes, tx.list<model::Node>(of_cluster));
+    for (auto& node : nodes.items) put(std::move(node), changes);
+  }
+  HELIO_TRY(flavors, tx.list<model::Flavor>());
+  for (auto& flavor : flavors.items) flavors_[flavor.name.value] = std::move(flavor);
+  HELIO_TRY(images, tx.list<model::Image>());
+  for (auto& image : images.items) images_[image.name.value] = std::move(image);
+  HELIO_TRY(hosts, tx.list<model::Host>());
+  for (auto& host : hosts.items) hosts_[host.id] = std::move(host);
+  return {};
+}
+
+Result<void> View::apply(store::ReadTx& tx, const Touched& touched, Changes& changes) {
+  // Owners before what they own: a node is only taken in when its cluster is live.
+  for (const std::string& id : touched.jobs) {
+    HELIO_TRY(job, tx.find<model::Job>(id));
+    if (job)
+      put(std::move(*job), changes);
+    else
+      remove_job(JobId(id), changes);
+  }
+  for (const std::string& id : touched.attempts) {
+    HELIO_TRY(attempt, tx.find<model::Attempt>(id));
+    if (attempt) put(std::move(*attempt), changes);
+  }
+  for (const std::string& id : touched.clusters) {
+    HELIO_TRY(cluster, tx.find<model::Cluster>(id));
+    if (cluster) put(std::move(*cluster), changes);
+  }
+  for (const std::string& id : touched.nodes) {
+    HELIO_TRY(node, tx.find<model::Node>(id));
+    if (node) put(std::move(*node), changes);
+  }
+  const auto reload = [&]<class T, class Map, class Key>(const std::set<std::string>& ids, Map& map, Key key,
+                                                         std::optional<T>*) -> Result<void> {
+    for (const std::string& id : ids) {
+      changes.scheduling = true;
+      HELIO_TRY(found, tx.find<T>(id));
+      if (found)
+        map[key(id)] = std::move(*found);
+      else
+        map.erase(key(id));
+    }
+    return {};
+  };
+  const auto same = [](const std::string& id) { return id; };
+  const auto host_id = [](const std::string& id) { return HostId(id); };
+  HELIO_CHECK_OK(reload(touched.flavors, flavors_, same, static_cast<std::optional<model::Flavor>*>(nullptr)));
+  HELIO_CHECK_OK(reload(touched.images, images_, same, static_cast<std::optional<model::Image>*>(nullptr)));
+  HELIO_CHECK_OK(reload(touched.hosts, hosts_, host_id, static_cast<std::optional<model::Host>*>(nullptr)));
+  return {};
+}
+
+void View::put(model::Job job, Changes& changes) {
+  const JobId id = job.id;
+  changes.jobs.insert(id);
+  if (const auto found = aggregates_.find(id); found != aggregates_.end() && found->second.job) {
+    changes.scheduling |= queue_.erase(queue_key(*found->second.job)) > 0;
+  }
+  if (model::is_terminal(job.state)) {
+    if (const auto found = aggregates_.find(id); found != aggregates_.end()) found->second.job.reset();
+    drop_if_over(id);
+    return;
+  }
+  if (job.state == model::JobState::queued && job.stop == model::StopReason::none) {
+    queue_.insert(queue_key(job));
+    changes.scheduling = true;
+  }
+  aggregates_[id].job = std::move(job);
+}
+
+void View::put(model::Attempt attempt, Changes& changes) {
+  const JobId id = attempt.job;
+  if (model::is_terminal(attempt.state)) {
+    const auto found = aggregates_.find(id);
+    if (found == aggregates_.end() || !found->second.attempt || found->second.attempt->id != attempt.id) return;
+    found->second.attempt.reset();
+    changes.jobs.insert(id);
+    drop_if_over(id);
+    return;
+  }
+  changes.jobs.insert(id);
+  aggregates_[id].attempt = std::move(attempt);
+}
+
+void View::put(model::Cluster cluster, Changes& changes) {
+  const JobId id = cluster.job;
+  if (model::is_terminal(cluster.state)) {
+    const auto found = aggregates_.find(id);
+    if (found == aggregates_.end() || !found->second.cluster || found->second.cluster->id != cluster.id) return;
+    found->second.cluster.reset();
+    found->second.nodes.clear();
+    changes.jobs.insert(id);
+    changes.scheduling = true;
+    drop_if_over(id);
+    return;
+  }
+  changes.jobs.insert(id);
+  aggregates_[id].cluster = std::move(cluster);
+}
+
+void View::put(model::Node node, Changes& changes) {
+  const auto found = aggregates_.find(node.job);
+  if (found == aggregates_.end() || !found->second.cluster || found->second.cluster->id != node.cluster) return;
+  changes.jobs.insert(node.job);
+  if (node.state == model::NodeState::gone) changes.scheduling = true;
+  found->second.nodes[node.index] = std::move(node);
+}
+
+void View::remove_job(const JobId& id, Changes& changes) {
+  const auto found = aggregates_.find(id);
+  if (found == aggregates_.end()) return;
+  if (found->second.job) queue_.erase(queue_key(*found->second.job));
+  found->second.job.reset();
+  changes.jobs.insert(id);
+  changes.scheduling = true;
+  drop_if_over(id);
+}
+
+void View::drop_if_over(const JobId& id) {
+  const auto found = aggregates_.find(id);
+  if (found == aggregates_.end()) return;
+  const Aggregate& a = found->second;
+  if (!a.job && !a.attempt && !a.cluster) aggregates_.erase(found);
+}
+
+const Aggregate* View::find(const JobId& job) const {
+  const auto found = aggregates_.find(job);
+  return found == aggregates_.end() ? nullptr : &found->second;
+}
+
+std::vector<sched::HostView> View::host_views() const {
+  std::map<HostId, sched::HostView> views;
+  std::map<HostId, std::set<std::int32_t>> taken;
+  for (const auto& [id, host] : hosts_) {
+    sched::HostView& view = views[id];
+    view.id = id;
+    view.state = host.state;
+    view.capacity = host.capacity;
+  }
+  for (const auto& [job, aggregate] : aggregates_) {
+    for (const auto& [index, node] : aggregate.nodes) {
+      if (node.state == model::NodeState::gone) continue;
+      const auto found = views.find(node.host);
+      if (found == views.end()) continue;
+      found->second.used += node.placement.resources;
+      taken[node.host].insert(node.placement.gpus.begin(), node.placement.gpus.end());
+    }
+  }
+  std::vector<sched::HostView> out;
+  out.reserve(views.size());
+  for (auto& [id, view] : views) {
+    for (const model::Gpu& gpu : hosts_.at(id).gpus) {
+      if (!taken[id].contains(gpu.index)) view.free_gpus.push_back(gpu.index);
+    }
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
+std::set<std::int32_t> View::slots() const {
+  std::set<std::int32_t> out;
+  for (const auto& [job, aggregate] : aggregates_) {
+    if (aggregate.cluster) out.insert(aggregate.cluster->slot);
+  }
+  return out;
+}
+
+std::vector<std::int32_t> View::port_bases() const {
+  std::vector<std::int32_t> out;
+  for (const auto& [job, aggregate] : aggregates_) {
+    for (const auto& [index, node] : aggregate.nodes) {
+      if (node.state != model::NodeState::gone) out.push_back(node.port_base);
+    }
+  }
+  return out;
+}
+
+std::vector<NodeId> View::live_nodes() const {
+  std::vector<NodeId> out;
+  for (const auto& [job, aggregate] : aggregates_) {
+    for (const auto& [index, node] : aggregate.nodes) {
+      if (node.state != model::NodeState::gone) out.push_back(node.id);
+    }
+  }
+  return out;
+}
+
+}  // namespace helio::control
