@@ -1,0 +1,250 @@
+#include "cli/api_client.h"
+
+#include "cli/local_file.h"
+
+#include <algorithm>
+
+namespace helio::cli {
+namespace {
+
+std::string string_member(const json::Object& object, std::string_view name) {
+  const json::Value* found = object.if_contains(name);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+constexpr std::size_t kPage = 200;
+constexpr std::size_t kFullJobId = 18;  // "j-" and 16 characters
+
+bool looks_like_job_id(std::string_view text) { return text.starts_with("j-") && text.size() == kFullJobId; }
+
+/// Items of a list reply: {"items": [...], "next": "..."}.
+Result<json::Array> take_page(json::Value&& reply, std::string& next) {
+  next.clear();
+  if (json::Array* plain = reply.if_array()) return std::move(*plain);
+  json::Object* object = reply.if_object();
+  json::Value* items = object == nullptr ? nullptr : object->if_contains("items");
+  if (items == nullptr || !items->is_array()) return fail(ErrorCode::internal, "the daemon's list reply has no items");
+  next = string_member(*object, "next");
+  return std::move(items->get_array());
+}
+
+}  // namespace
+
+Result<DaemonFile> read_daemon_file(const model::Home& home) {
+  HELIO_TRY(text, read_file(home.daemon_file()));
+  HELIO_TRY(value, json::parse(text));
+  const json::Object* object = value.if_object();
+  if (object == nullptr) return fail(ErrorCode::internal, "{} is damaged", home.daemon_file());
+  DaemonFile out;
+  if (const json::Value* pid = object->if_contains("pid"); pid != nullptr && pid->is_int64()) out.pid = pid->get_int64();
+  out.url = string_member(*object, "url");
+  out.version = string_member(*object, "version");
+  return out;
+}
+
+std::string query(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::string out;
+  for (const auto& [name, value] : pairs) {
+    if (value.empty()) continue;
+    out += out.empty() ? '?' : '&';
+    out += name + "=" + net::url_encode(value);
+  }
+  return out;
+}
+
+Error problem_error(int status, std::string_view body) {
+  const auto parsed = json::parse(body);
+  const json::Object* object = parsed && parsed->is_object() ? &parsed->get_object() : nullptr;
+  const auto code = object == nullptr ? std::nullopt : error_code_from_string(string_member(*object, "code"));
+  if (!code) {
+    const std::string start(body.substr(0, 200));
+    return Error(ErrorCode::internal, fmt::format("the daemon answered {}: {}", status, start.empty() ? "nothing" : start));
+  }
+  std::string message = string_member(*object, "detail");
+  if (message.empty()) message = string_member(*object, "title");
+  Error error(*code, std::move(message));
+  if (std::string path = string_member(*object, "path"); !path.empty()) error = std::move(error).at(std::move(path));
+  if (const json::Value* args = object->if_contains("args"); args != nullptr && args->is_object()) {
+    for (const auto& member : args->get_object()) {
+      std::string value = member.value().is_string() ? std::string(member.value().get_string()) : json::dump(member.value());
+      error = std::move(error).with(std::string(member.key()), std::move(value));
+    }
+  }
+  return error;
+}
+
+bool daemon_answers(const std::string& url, Duration deadline) {
+  auto http = net::HttpClient::create(url);
+  if (!http) return false;
+  net::ClientRequest request;
+  request.target = "/v1/healthz";
+  request.deadline = deadline;
+  const auto response = (*http)->send(request);
+  return response && response->status == 200;
+}
+
+Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
+  std::string url = context.url;
+  if (url.empty()) {
+    const auto file = read_daemon_file(context.home);
+    if (!file || file->url.empty()) {
+      return fail(ErrorCode::unavailable, "no daemon has run with {}; start it with `helio up`", context.home.root);
+    }
+    url = file->url;
+  }
+  std::string token = context.token;
+  if (token.empty()) {
+    const auto text = read_file(context.home.admin_token());
+    if (!text) return fail(ErrorCode::unauthenticated, "no token: set HELIOSTAT_TOKEN, or start the daemon of this home with `helio up`");
+    token = text->substr(0, text->find_first_of(" \r\n"));
+  }
+  while (url.ends_with('/')) url.pop_back();
+  HELIO_TRY(http, net::HttpClient::create(url, {{"Authorization", "Bearer " + token}, {"User-Agent", "helio"}}));
+  return std::unique_ptr<ApiClient>(new ApiClient(std::move(url), std::move(http)));
+}
+
+Error ApiClient::describe(Error error) const {
+  if (error.code() != ErrorCode::unavailable || !error.args().empty()) return error;
+  return Error(ErrorCode::unavailable, fmt::format("no daemon answers at {} ({}); start it with `helio up`", url_, error.message()));
+}
+
+Result<net::ClientResponse> ApiClient::exchange(const net::ClientRequest& request) {
+  auto response = http_->send(request);
+  if (!response) return fail(describe(std::move(response).error()));
+  if (response->status >= 300) return fail(problem_error(response->status, response->body));
+  return response;
+}
+
+Result<json::Value> ApiClient::get(const std::string& target, Duration deadline) {
+  net::ClientRequest request;
+  request.target = target;
+  request.deadline = deadline;
+  HELIO_TRY(response, exchange(request));
+  return json::parse(response.body);
+}
+
+Result<json::Value> ApiClient::send(const std::string& method, const std::string& target, const json::Value& body,
+                                    const net::Headers& headers) {
+  net::ClientRequest request;
+  request.method = method;
+  request.target = target;
+  request.headers = headers;
+  if (!body.is_null()) {
+    request.headers.emplace_back("Content-Type", "application/json");
+    request.body = json::dump(body);
+  }
+  HELIO_TRY(response, exchange(request));
+  if (response.body.empty()) return json::Value(json::Object{});
+  return json::parse(response.body);
+}
+
+Result<void> ApiClient::remove(const std::string& target) {
+  net::ClientRequest request;
+  request.method = "DELETE";
+  request.target = target;
+  HELIO_CHECK_OK(exchange(request));
+  return {};
+}
+
+Result<bool> ApiClient::exists(const std::string& target) {
+  net::ClientRequest request;
+  request.method = "HEAD";
+  request.target = target;
+  auto response = http_->send(request);
+  if (!response) return fail(describe(std::move(response).error()));
+  if (response->status == 404) return false;
+  if (response->status >= 300) return fail(ErrorCode::internal, "the daemon answered {} to HEAD {}", response->status, target);
+  return true;
+}
+
+Result<void> ApiClient::put_file(const std::string& target, const std::string& file) {
+  net::ClientRequest request;
+  request.method = "PUT";
+  request.target = target;
+  request.headers.emplace_back("Content-Type", "application/zip");
+  request.body_file = file;
+  request.deadline = 10min;
+  HELIO_CHECK_OK(exchange(request));
+  return {};
+}
+
+Result<void> ApiClient::stream(const net::ClientRequest& request, const std::function<bool(std::string_view)>& on_data) {
+  auto response = http_->stream(request, on_data);
+  if (!response) return fail(describe(std::move(response).error()));
+  if (response->status >= 300) return fail(problem_error(response->status, response->body));
+  return {};
+}
+
+Result<net::Headers> ApiClient::download(const std::string& target, const std::function<bool(std::string_view)>& on_data) {
+  net::ClientRequest request;
+  request.target = target;
+  request.deadline = 60s;
+  auto response = http_->stream(request, on_data);
+  if (!response) return fail(describe(std::move(response).error()));
+  if (response->status >= 300) return fail(problem_error(response->status, response->body));
+  return std::move(response->headers);
+}
+
+Result<json::Array> ApiClient::list(const std::string& target, std::size_t at_most) {
+  json::Array all;
+  std::string cursor;
+  do {
+    const std::size_t want = at_most == 0 ? kPage : std::min(kPage, at_most - all.size());
+    std::string page = target + (target.contains('?') ? "&" : "?") + "limit=" + std::to_string(want);
+    if (!cursor.empty()) page += "&cursor=" + net::url_encode(cursor);
+    HELIO_TRY(reply, get(page));
+    HELIO_TRY(items, take_page(std::move(reply), cursor));
+    if (items.empty()) break;
+    for (json::Value& item : items) all.push_back(std::move(item));
+  } while (!cursor.empty() && (at_most == 0 || all.size() < at_most));
+  return all;
+}
+
+Result<model::Job> ApiClient::job(const std::string& id) {
+  HELIO_TRY(reply, get("/v1/jobs/" + net::url_encode(id)));
+  return json::decode<model::Job>(reply, json::Unknown::ignore);
+}
+
+Result<std::vector<model::Attempt>> ApiClient::attempts(const std::string& id) {
+  HELIO_TRY(reply, get("/v1/jobs/" + net::url_encode(id) + "/attempts"));
+  std::string next;
+  HELIO_TRY(items, take_page(std::move(reply), next));
+  return decode_items<model::Attempt>(items);
+}
+
+Result<std::vector<model::Node>> ApiClient::nodes(const std::string& id) {
+  HELIO_TRY(reply, get("/v1/jobs/" + net::url_encode(id) + "/nodes"));
+  std::string next;
+  HELIO_TRY(items, take_page(std::move(reply), next));
+  return decode_items<model::Node>(items);
+}
+
+Result<std::string> ApiClient::resolve_job(const std::string& what) {
+  if (looks_like_job_id(what)) return what;
+  if (what == "last") {
+    HELIO_TRY(newest, list("/v1/jobs", 1));
+    if (newest.empty()) return fail(ErrorCode::not_found, "there is no job yet; `helio run -- COMMAND` makes one");
+    return string_member(newest[0].get_object(), "id");
+  }
+  HELIO_TRY(jobs, list("/v1/jobs"));
+  std::vector<std::string> by_prefix;
+  std::vector<std::string> by_name;
+  for (const json::Value& job : jobs) {
+    const json::Object& object = job.get_object();
+    const std::string id = string_member(object, "id");
+    if (id.starts_with(what) || id.substr(std::min<std::size_t>(2, id.size())).starts_with(what)) by_prefix.push_back(id);
+    const json::Value* spec = object.if_contains("spec");
+    const std::string name =
+        spec != nullptr && spec->is_object() ? string_member(spec->get_object(), "name") : string_member(object, "name");
+    if (name == what) by_name.push_back(id);
+  }
+  const std::vector<std::string>& found = by_name.empty() ? by_prefix : by_name;
+  if (found.size() == 1) return found.front();
+  if (found.empty()) return fail(ErrorCode::not_found, "no job has the id or name '{}'; `helio ps --all` lists them", what);
+  const std::size_t shown = std::min<std::size_t>(found.size(), 5);
+  std::string ids;
+  for (std::size_t i = 0; i < shown; ++i) ids += (i == 0 ? "" : ", ") + found[i];
+  return fail(ErrorCode::conflict, "'{}' means {} jobs ({}{}); give an id", what, found.size(), ids, shown < found.size() ? ", …" : "");
+}
+
+}  // namespace helio::cli

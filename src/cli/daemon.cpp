@@ -1,0 +1,159 @@
+#include "cli/daemon.h"
+
+#include "cli/api_client.h"
+#include "cli/local_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+namespace helio::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Duration kStartPatience = 30s;
+constexpr Duration kProbe = 2s;
+constexpr int kRetryMs = 20;
+constexpr std::size_t kLogTail = 2000;
+
+// The glibc wrapper is newer than the C library that we promise to run on.
+UniqueFd pidfd_of(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+Result<void> make_home(const model::Home& home) {
+  std::error_code error;
+  fs::create_directories(fs::path(home.root), error);
+  if (error) return fail(system_error(error.value(), "make " + home.root));
+  if (::chmod(home.root.c_str(), 0700) != 0) return fail(system_error(errno, "protect " + home.root));
+  return {};
+}
+
+std::vector<std::string> daemon_environment(const model::Home& home) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!text.starts_with("HELIOSTAT_HOME=") && !text.starts_with("HELIOSTAT_TOKEN=")) out.emplace_back(text);
+  }
+  out.push_back("HELIOSTAT_HOME=" + fs::absolute(home.root).string());
+  return out;
+}
+
+/// In the child: only async-signal-safe calls from here on.
+[[noreturn]] void become_daemon(const char* program, char* const* argv, char* const* envp, int log, int report) {
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::dup2(log, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  [[maybe_unused]] const int moved = ::chdir("/");
+  ::execve(program, argv, envp);
+  const int why = errno;
+  [[maybe_unused]] const ssize_t n = ::write(report, &why, sizeof why);
+  ::_exit(127);
+}
+
+/// Its pid; the program replaced ours for sure.
+Result<pid_t> spawn_daemon(const model::Home& home, const std::string& program) {
+  const UniqueFd log(::open(home.daemon_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log.valid()) return fail(system_error(errno, "open " + home.daemon_log()));
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error(errno, "pipe"));
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  std::vector<std::string> variables = daemon_environment(home);
+  std::vector<char*> envp;
+  for (std::string& variable : variables) envp.push_back(variable.data());
+  envp.push_back(nullptr);
+  std::string name = program;
+  char* argv[] = {name.data(), nullptr};
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(system_error(errno, "start " + program));
+  if (pid == 0) become_daemon(program.c_str(), argv, envp.data(), log.get(), write_end.get());
+  write_end = UniqueFd();
+  int why = 0;
+  if (::read(read_end.get(), &why, sizeof why) == static_cast<ssize_t>(sizeof why)) return fail(system_error(why, "start " + program));
+  return pid;
+}
+
+Result<DaemonUp> wait_until_up(const model::Home& home, pid_t pid) {
+  const UniqueFd alive = pidfd_of(pid);
+  const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  ::inotify_add_watch(watch.get(), home.root.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO);
+  const SystemClock& clock = SystemClock::instance();
+  const MonoTime deadline = clock.mono() + kStartPatience;
+  bool exited = false;
+  while (clock.mono() < deadline) {
+    const auto file = read_daemon_file(home);
+    // A daemon that was started by somebody else at the same moment is as good as ours.
+    if (file && (file->pid == pid || exited) && daemon_answers(file->url, kProbe)) return DaemonUp{file->url, file->version, !exited};
+    if (exited) break;
+    pollfd fds[] = {{watch.get(), POLLIN, 0}, {alive.get(), POLLIN, 0}};
+    ::poll(fds, 2, kRetryMs);
+    char events[4096];
+    while (::read(watch.get(), events, sizeof events) > 0) {
+    }
+    exited = (fds[1].revents & POLLIN) != 0;
+  }
+  std::string log = tail_of_file(home.daemon_log(), kLogTail);
+  if (log.empty()) log = "(it wrote nothing)";
+  return fail(ErrorCode::unavailable, "heliostatd {}; the end of {}:\n{}", exited ? "ended at once" : "does not answer after 30s",
+              home.daemon_log(), log);
+}
+
+}  // namespace
+
+Result<std::string> find_daemon_program() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path beside = self.parent_path() / "heliostatd";
+    if (::access(beside.c_str(), X_OK) == 0) return beside.string();
+  }
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
+  std::string_view rest = path == nullptr ? std::string_view() : std::string_view(path);
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string candidate = std::string(rest.substr(0, colon)) + "/heliostatd";
+    if (candidate[0] == '/' && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
+  }
+  return fail(ErrorCode::not_found, "heliostatd is neither beside this program nor in PATH");
+}
+
+Result<DaemonUp> daemon_up(const Context& context) {
+  if (!context.url.empty()) {
+    if (daemon_answers(context.url, kProbe)) return DaemonUp{context.url, {}, false};
+    return fail(ErrorCode::unavailable, "nothing answers at {}; unset HELIOSTAT_URL to start a daemon on this machine", context.url);
+  }
+  if (const auto file = read_daemon_file(context.home); file && daemon_answers(file->url, kProbe)) {
+    return DaemonUp{file->url, file->version, false};
+  }
+  HELIO_TRY(program, find_daemon_program());
+  HELIO_CHECK_OK(make_home(context.home));
+  HELIO_TRY(pid, spawn_daemon(context.home, program));
+  return wait_until_up(context.home, pid);
+}
+
+Result<bool> daemon_down(const Context& context, Duration patience) {
+  const auto file = read_daemon_file(context.home);
+  if (!file || !daemon_answers(file->url, kProbe)) return false;
+  const UniqueFd alive = pidfd_of(static_cast<pid_t>(file->pid));
+  HELIO_TRY(api, ApiClient::connect(context));
+  HELIO_CHECK_OK(api->send("POST", "/v1/daemon/stop", nullptr));
+  if (!alive.valid()) return true;
+  pollfd fds[] = {{alive.get(), POLLIN, 0}};
+  const int ms = static_cast<int>(duration_cast<std::chrono::milliseconds>(patience).count());
+  if (::poll(fds, 1, ms) > 0) return true;
+  return fail(ErrorCode::deadline_exceeded, "heliostatd (pid {}) is still there after {}; see {}", file->pid, format_duration(patience),
+              context.home.daemon_log());
+}
+
+}  // namespace helio::cli

@@ -1,0 +1,121 @@
+#include "cli/outcome.h"
+
+#include "cli/base64.h"
+#include "cli/context.h"
+#include "cli/progress.h"
+#include "cli/sse.h"
+#include "cli/table.h"
+
+#include <gtest/gtest.h>
+
+namespace helio::cli {
+namespace {
+
+model::Job ended(model::JobState state, std::string_view cause, std::optional<int> code = std::nullopt) {
+  model::Job job;
+  job.id = JobId("j-1");
+  job.spec.name = "squares";
+  job.state = state;
+  job.exit_code = code;
+  job.created = {1'000'000};
+  job.finished = Timestamp{15'200'000};
+  job.verdict.emplace();
+  job.verdict->cause = cause;
+  job.verdict->charged_to = model::cause_class(cause);
+  job.verdict->message = "because";
+  return job;
+}
+
+TEST(Outcome, the_jobs_own_code_is_kept_and_platform_failures_have_theirs) {
+  using enum model::JobState;
+  EXPECT_EQ(exit_code_of(ended(succeeded, "succeeded", 0)), 0);
+  EXPECT_EQ(exit_code_of(ended(failed, "entrypoint.exit", 3)), 3);
+  EXPECT_EQ(exit_code_of(ended(failed, "entrypoint.signal", 137)), 137);
+  EXPECT_EQ(exit_code_of(ended(failed, "entrypoint.exit", 256)), 1);
+  EXPECT_EQ(exit_code_of(ended(failed, "raylet.died", 137)), kExitPlatform);
+  EXPECT_EQ(exit_code_of(ended(failed, "unknown")), kExitPlatform);
+  EXPECT_EQ(exit_code_of(ended(stopped, "stopped.user")), kExitStopped);
+  EXPECT_EQ(exit_code_of(ended(failed, "deadline.run")), kExitDeadline);
+  EXPECT_EQ(exit_code_of(ended(failed, "runtime_env.failed")), kExitNotStarted);
+}
+
+TEST(Outcome, stages_lie_between_marks_in_order_of_time) {
+  model::Attempt attempt;
+  attempt.marks = {{"accepted", {0}},        {"admitted", {10'000}},  {"gcs_up", {900'000}},
+                   {"agents_up", {300'000}}, {"own_mark", {400'000}}, {"driver_end", {5'900'000}}};
+  EXPECT_EQ(stage_line(stages_of(attempt)), "queued 0.01s · agents 0.29s · GCS 0.60s · running 5.00s");
+}
+
+TEST(Outcome, the_closing_text_names_cause_evidence_and_what_next) {
+  model::Job job = ended(model::JobState::failed, "entrypoint.exit", 3);
+  job.verdict->evidence.push_back({"driver", "Traceback\nValueError: no", std::nullopt});
+  job.verdict->decision = "final: no retries for user errors";
+  const std::string text = closing_text(job, {});
+  EXPECT_NE(text.find("squares j-1 failed after 14.2s (exit code 3)"), std::string::npos) << text;
+  EXPECT_NE(text.find("entrypoint.exit: because"), std::string::npos);
+  EXPECT_NE(text.find("driver: Traceback ValueError: no"), std::string::npos);
+  EXPECT_NE(text.find("helio logs j-1"), std::string::npos);
+}
+
+TEST(Progress, each_mark_is_said_once_whatever_the_number_of_updates) {
+  std::vector<std::string> lines;
+  Progress progress([&](const std::string& line) { lines.push_back(line); });
+  model::Job job;
+  job.created = {1'000'000};
+  job.state_since = job.created;
+  job.state = model::JobState::queued;
+  job.reason = "2 jobs ahead";
+  progress.update(job, {});
+  progress.update(job, {});
+  model::Attempt attempt;
+  attempt.state = model::AttemptState::starting;
+  attempt.reason = "waiting for 1 of 3 nodes";
+  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {1'250'000}}};
+  job.state = model::JobState::starting;
+  progress.update(job, {attempt});
+  attempt.marks.push_back({"agents_up", {1'500'000}});
+  progress.update(job, {attempt});
+  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  queued: 2 jobs ahead", "   0.00s  accepted", "   0.25s  admitted",
+                                             "   0.50s  agents up"}));
+  progress.tick({2'000'000}, 10s);
+  EXPECT_EQ(lines.size(), 4U);
+  progress.tick({12'000'000}, 10s);
+  EXPECT_EQ(lines.back(), "   11.0s  still waiting: waiting for 1 of 3 nodes");
+}
+
+TEST(Sse, events_come_whole_whatever_the_pieces) {
+  const std::string stream = ": ping\n\nid: 7\ndata: {\"a\":\ndata: 1}\n\nevent: resync\r\ndata: x\r\n\r\nid: 9\n\n";
+  for (std::size_t size = 1; size < stream.size(); ++size) {
+    SseParser parser;
+    std::vector<SseEvent> events;
+    for (std::size_t at = 0; at < stream.size(); at += size) {
+      parser.feed(std::string_view(stream).substr(at, size), [&](const SseEvent& event) { events.push_back(event); });
+    }
+    ASSERT_EQ(events.size(), 2U) << size;
+    EXPECT_EQ(events[0].id, "7");
+    EXPECT_EQ(events[0].data, "{\"a\":\n1}");
+    EXPECT_EQ(events[1].type, "resync");
+  }
+}
+
+TEST(Base64, decodes_what_base_encodes_and_refuses_the_rest) {
+  EXPECT_EQ(base64_decode("aGVsbG8="), "hello");
+  EXPECT_EQ(base64_decode("aGVsbA=="), "hell");
+  EXPECT_EQ(base64_decode(""), "");
+  EXPECT_EQ(base64_decode("/+8A"), std::string("\xff\xef\0", 3));
+  EXPECT_FALSE(base64_decode("abc"));
+  EXPECT_FALSE(base64_decode("ab*d"));
+}
+
+TEST(Table, columns_align_by_what_is_seen) {
+  Table table({"A", "B"});
+  table.row({"é", "x"});
+  table.row({"abc", ""});
+  EXPECT_EQ(table.text(), "A    B\né    x\nabc\n");
+  EXPECT_EQ(one_line("a\nb", 10), "a b");
+  EXPECT_EQ(one_line("abcdef", 4), "abc…");
+  EXPECT_EQ(one_line("äöüß", 3), "äö…");
+}
+
+}  // namespace
+}  // namespace helio::cli
