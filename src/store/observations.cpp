@@ -140,7 +140,8 @@ Result<Accepted> record_fact(Store& store, const NodeId& node_id, const model::P
     node.fact = fact;
     if (!node.fact.at) node.fact.at = now;
     Observed observed{.change = Change::stored, .message = say(fact)};
-    if (fact.state == ProviderState::running) follow(node, NodeState::launched, now, observed);
+    // An unreachable node stays so: that its provider still sees it run is what makes it unreachable, not dead.
+    if (fact.state == ProviderState::running && node.state == NodeState::requested) follow(node, NodeState::launched, now, observed);
     observed.data["fact"] = json::enum_name(fact.state);
     return observed;
   });
