@@ -7,8 +7,10 @@
 #include "model/settings.h"
 #include "sched/sched.h"
 
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace helio::service {
@@ -19,6 +21,7 @@ struct Catalog {
   std::map<std::string, model::Image> images;
   std::vector<sched::HostView> hosts;
   model::Settings settings;
+  std::function<bool(std::string_view)> has_package;  ///< by SHA-256; empty: not asked
 };
 
 struct Resolved {
