@@ -1,0 +1,157 @@
+#pragma once
+// What only the API says: documents that are no stored resource.
+
+#include "base/json/json.h"
+#include "base/units.h"
+#include "model/cluster.h"
+#include "model/job.h"
+#include "service/jobs.h"
+#include "service/logs.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace helio::api {
+
+struct PreviewView {
+  model::JobSpec spec;
+  std::vector<model::Placement> gang;
+  model::Resources total;
+  std::vector<std::string> warnings;
+  bool starts_now = false;
+  std::string would;
+};
+PreviewView view(const service::Preview& preview);
+
+struct ExplanationView {
+  JobId job;
+  model::JobState state = model::JobState::queued;
+  std::string reason;
+  std::optional<std::int32_t> position;
+  std::vector<JobId> ahead;
+  std::string constraint;
+  std::string would_help;
+  std::vector<std::string> lines;
+};
+ExplanationView view(const service::Explanation& explanation);
+
+/// One change, for watchers. What a row looked like before and after is not told: rows hold more than readers may see.
+struct EventView {
+  std::int64_t revision = 0;
+  Timestamp at;
+  std::string actor;
+  std::string type;
+  std::string message;
+  std::string kind;
+  std::string id;
+  std::string workspace;
+  std::string job;
+  json::Value data;
+};
+EventView view(const store::Event& event);
+
+struct StreamView {
+  AttemptId attempt;
+  NodeId node;
+  std::string stream;
+  std::string kind;  ///< driver, worker, ray, agent
+  std::int64_t size = 0;
+  std::int64_t durable = 0;
+  Timestamp first_at;
+  Timestamp last_at;
+  bool ended = false;
+  bool sealed = false;
+  std::int64_t stored = 0;
+};
+StreamView view(const store::StreamMeta& meta);
+
+/// A node without what is nobody's business, and with what its agent last measured.
+json::Value node_view(const model::Node& node, const std::optional<model::NodeUsage>& usage);
+json::Value node_schema(json::Schemas& schemas);
+
+struct ExecInput {
+  static constexpr std::array kRequired{std::string_view("argv")};
+  std::string node = "head";  ///< head, w1, …, or a node id
+  std::vector<std::string> argv;
+  std::int32_t seconds = 60;
+};
+
+/// One line of an exec reply: a piece of output, or the end.
+struct ExecLine {
+  std::optional<std::string> data;        ///< base64; stdout and stderr together
+  std::optional<std::int32_t> exit_code;  ///< last line: 128 + signal when killed
+  std::optional<std::string> error;       ///< last line: why there is no exit code
+};
+
+struct FileEntry {
+  std::string name;
+  std::string kind;  ///< file, folder, other
+  Bytes size;
+  Timestamp modified;
+};
+struct FileList {
+  std::string path;
+  std::vector<FileEntry> items;
+};
+
+struct PackageView {
+  PackageId sha256;
+};
+
+struct VersionView {
+  std::string name = "heliostat";
+  std::string version;
+  std::string api = "v1";
+  std::int32_t agent_protocol = model::kAgentProtocol;
+};
+
+struct HealthView {
+  std::string status = "ok";
+};
+
+/// What the daemon says about itself.
+struct DaemonView {
+  std::string version;
+  std::int64_t pid = 0;
+  std::string home;
+  std::string url;
+  Timestamp started;
+  Span uptime;
+  std::int64_t revision = 0;  ///< of the store
+  std::int64_t agents = 0;    ///< connected
+  std::int64_t queued = 0;    ///< jobs that wait
+  std::int64_t active = 0;    ///< jobs that hold nodes
+  std::int64_t connections = 0;
+  Bytes memory;  ///< resident
+  std::int64_t threads = 0;
+  Bytes logs;  ///< on disk
+};
+
+/// RFC 9457.
+struct ProblemView {
+  std::string type;
+  std::string title;
+  std::int32_t status = 0;
+  std::string code;
+  std::string detail;
+  std::optional<std::string> path;
+  std::map<std::string, std::string> args;
+};
+
+}  // namespace helio::api
+
+HELIO_JSON(helio::api::PreviewView)
+HELIO_JSON(helio::api::ExplanationView)
+HELIO_JSON(helio::api::EventView)
+HELIO_JSON(helio::api::StreamView)
+HELIO_JSON(helio::api::ExecInput)
+HELIO_JSON(helio::api::ExecLine)
+HELIO_JSON(helio::api::FileEntry)
+HELIO_JSON(helio::api::FileList)
+HELIO_JSON(helio::api::PackageView)
+HELIO_JSON(helio::api::VersionView)
+HELIO_JSON(helio::api::HealthView)
+HELIO_JSON(helio::api::DaemonView)
+HELIO_JSON(helio::api::ProblemView)

@@ -1,0 +1,113 @@
+#include "link/intake.h"
+
+#include "base/log.h"
+
+namespace helio::link {
+namespace {
+
+/// Streams of one connection: a node has some dozens of files; more is a defect of its agent.
+constexpr std::size_t kMaxStreams = 10'000;
+
+bool valid_name(std::string_view name) {
+  if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
+  for (const char c : name) {
+    const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!ok) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Intake::announce(const model::StreamInfo& info) {
+  const auto known = streams_.find(info.id);
+  if (known != streams_.end() && known->second.name == info.name) {
+    Stream& stream = known->second;
+    if (!info.ended || stream.rewinding || stream.stalled || stream.unopened) {
+      // Not whole yet: the agent goes on from the offset and announces the end again behind its last byte.
+      if (!stream.stalled) tell_offset(info.id, stream);
+      return;
+    }
+    if (auto marked = core_.logs.mark_ended(stream.key); !marked) {
+      stall(stream, marked.error());
+      return;
+    }
+    core_.syncer.appended(sink_, stream.key, Ack{info.id, stream.size, true}, 0);
+    return;
+  }
+  if (!valid_name(info.name) || (known == streams_.end() && streams_.size() >= kMaxStreams)) {
+    log::warn("node {}: stream '{}' refused", node_.value, info.name.substr(0, 200));
+    return;
+  }
+  Stream& stream = streams_[info.id];
+  stream = Stream{};
+  stream.key = store::StreamKey{attempt_, node_, info.name};
+  stream.name = info.name;
+  stream.kind = info.kind;
+  open(info.id, stream);
+}
+
+void Intake::open(std::int32_t id, Stream& stream) {
+  auto size = core_.logs.open(stream.key, stream.kind);
+  if (!size) {
+    stream.unopened = true;
+    stall(stream, size.error());
+    return;
+  }
+  stream.unopened = false;
+  stream.size = *size;
+  tell_offset(id, stream);
+  // What is held may not be durable yet: the agent hears of that too.
+  if (stream.size > 0) core_.syncer.appended(sink_, stream.key, Ack{id, stream.size, false}, 0);
+}
+
+void Intake::data(const DataFrame& frame) {
+  const auto found = streams_.find(frame.stream);
+  if (found == streams_.end()) return;
+  Stream& stream = found->second;
+  if (stream.stalled || stream.unopened) return;
+  if (frame.offset > stream.size) {
+    if (!stream.rewinding) tell_offset(frame.stream, stream);
+    stream.rewinding = true;
+    return;
+  }
+  stream.rewinding = false;
+  auto size = core_.logs.append(stream.key, frame.offset, frame.bytes, core_.clock.now());
+  if (!size) {
+    stall(stream, size.error());
+    return;
+  }
+  const std::int64_t fresh = *size > stream.size ? *size - stream.size : 0;
+  stream.size = *size;
+  core_.syncer.appended(sink_, stream.key, Ack{frame.stream, stream.size, false}, static_cast<std::size_t>(fresh));
+}
+
+void Intake::retry() {
+  for (auto& [id, stream] : streams_) {
+    if (!stream.stalled) continue;
+    stream.stalled = false;
+    if (stream.unopened) {
+      open(id, stream);
+    } else {
+      tell_offset(id, stream);
+      stream.rewinding = true;
+    }
+  }
+}
+
+void Intake::tell_offset(std::int32_t id, const Stream& stream) {
+  model::StreamInfo info;
+  info.id = id;
+  info.name = stream.name;
+  info.kind = stream.kind;
+  info.offset = Bytes{stream.size};
+  send_(stream_frame(info));
+}
+
+void Intake::stall(Stream& stream, const Error& error) {
+  log::warn("node {}: stream '{}' waits: {}", node_.value, stream.name, error.text());
+  stream.stalled = true;
+  retry_later_();
+}
+
+}  // namespace helio::link
