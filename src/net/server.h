@@ -37,6 +37,8 @@ class Router {
  public:
   Router();
   ~Router();
+  Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
   void add(std::string method, std::string pattern, RouteOptions options, Handler handler);
   void add_websocket(std::string pattern, WsHandler handler);
   /// Every (method, pattern): for the route walk of tests and the OpenAPI document.

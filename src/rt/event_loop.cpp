@@ -44,6 +44,8 @@ void EventLoop::stop() {
 
 bool EventLoop::on_loop() const { return impl_->loop_thread.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
+bool EventLoop::running() const { return impl_->thread.joinable() && !impl_->stopped; }
+
 boost::asio::io_context& EventLoop::context() { return impl_->context; }
 
 void EventLoop::post(std::move_only_function<void()> fn) {

@@ -26,6 +26,8 @@ class EventLoop {
   /// Lets running handlers finish, drops the rest. Idempotent. Not from the loop itself.
   void stop();
   [[nodiscard]] bool on_loop() const;
+  /// Between start() and stop().
+  [[nodiscard]] bool running() const;
   boost::asio::io_context& context();
   /// Runs `fn` on the loop; dropped when the loop was stopped. Any thread.
   void post(std::move_only_function<void()> fn);

@@ -1,0 +1,59 @@
+#pragma once
+// A connected socket for one blocking thread: every wait has a deadline and can be interrupted.
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "net/target.h"
+
+#include <span>
+#include <string_view>
+
+namespace helio::net {
+
+/// Interrupts waits from another thread.
+class CancelFlag {
+ public:
+  CancelFlag();
+  ~CancelFlag();
+  CancelFlag(const CancelFlag&) = delete;
+  CancelFlag& operator=(const CancelFlag&) = delete;
+  /// Any thread.
+  void raise() const;
+  /// Takes it down; true when it was up.
+  [[nodiscard]] bool take() const;
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class ClientSocket {
+ public:
+  explicit ClientSocket(const CancelFlag& cancel) : cancel_(cancel) {}
+  ~ClientSocket() { close(); }
+  ClientSocket(const ClientSocket&) = delete;
+  ClientSocket& operator=(const ClientSocket&) = delete;
+
+  /// Tries each address of the host. Errors: unavailable, deadline_exceeded, cancelled.
+  Result<void> connect(const Url& url, MonoTime deadline);
+  void close();
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  /// The peer has closed it, or sent something that nobody asked for.
+  [[nodiscard]] bool is_stale() const;
+
+  enum class Sent { all, answered };
+  /// `answered`: the peer has begun to answer, or has hung up, before everything was sent; read what it said. `sent` counts the bytes.
+  Result<Sent> send(std::string_view head, std::string_view body, MonoTime deadline, std::size_t& sent);
+  /// At least one byte, or an empty view at the end. Good until the next call.
+  Result<std::string_view> receive(std::span<char> buffer, MonoTime deadline);
+
+ private:
+  enum class For { reading, writing };
+  /// True when readable.
+  Result<bool> wait(For what, MonoTime deadline) const;
+
+  const CancelFlag& cancel_;
+  int fd_ = -1;
+};
+
+}  // namespace helio::net

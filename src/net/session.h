@@ -1,0 +1,94 @@
+#pragma once
+// One HTTP connection of the server: request after request until it ends or becomes a websocket. Loop thread.
+
+#include "net/asio_types.h"
+#include "net/body_stream.h"
+#include "net/deadline.h"
+#include "net/request_parser.h"
+#include "net/server_core.h"
+#include "net/spool.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace helio::net {
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  enum class Mode { serve, refuse };
+  /// `refuse`: too many connections; says so and closes.
+  static void start(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Mode mode);
+  Session(std::shared_ptr<ServerCore> core, Socket socket, std::string peer);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Closes the socket; the coroutine sees it and ends.
+  void shut();
+
+ private:
+  enum class Next { again, end };
+  enum class Input { data, gone, late };
+
+  static Awaitable<void> run(std::shared_ptr<Session> self, Mode mode);
+  Awaitable<Next> exchange();
+  /// The head of the next request; empty answer: go on. `gone_` when there is none.
+  Awaitable<std::optional<Response>> read_head();
+  std::optional<Response> route_request();
+  Awaitable<std::optional<Response>> admit();
+  Awaitable<std::optional<Response>> read_body();
+  Awaitable<std::optional<Response>> spool_out();
+  Awaitable<Next> call_handler();
+  Response run_handler();
+  Awaitable<Next> upgrade();
+  void become_websocket(WsAccept accept);
+
+  enum class Expect { later, now };
+  /// Bytes in `fresh_`, which is good until the next suspension; under the deadline that is set.
+  Awaitable<Input> receive(Expect expect);
+  /// Feeds what is there to the parser and keeps the rest.
+  ErrorInfo parse(std::string_view fresh);
+
+  Awaitable<Next> respond(Response response);
+  /// The head is in head_ already.
+  Awaitable<bool> send_stream(bool chunked);
+  Awaitable<bool> send_batch(bool chunked);
+  Awaitable<bool> pull();
+  enum class Written { all, blocked, failed };
+  /// What the socket takes at once; `buffers` keeps the rest.
+  Written write_now(std::span<asio::const_buffer>& buffers);
+  Awaitable<bool> write(std::span<asio::const_buffer> buffers);
+  /// The answer goes out, then the connection: what the client is still sending is read and thrown away for a moment, because closing
+  /// with unread bytes would reset the connection and lose the answer.
+  Awaitable<void> linger();
+  void watch_peer();
+  void reset_request();
+  [[nodiscard]] bool closed() const { return !socket_.is_open(); }
+
+  std::shared_ptr<ServerCore> core_;
+  Socket socket_;
+  std::string peer_;
+  std::shared_ptr<Deadline> deadline_;
+  bool late_ = false;
+  bool gone_ = false;
+  bool watching_ = false;
+  int reads_in_a_row_ = 0;
+
+  std::string input_;       // received, not yet parsed
+  std::string_view fresh_;  // in core_->scratch
+  std::string head_;        // of the response
+  Request request_;
+  std::optional<RequestParser> parser_;
+  RouteMatch match_;
+  std::string spool_bytes_;
+  std::unique_ptr<SpoolFile> spool_;
+  bool keep_alive_ = false;
+  std::unique_ptr<BodyStream> stream_;  // of the response being written
+  BodyStream::Batch batch_;
+  BodyStream::Silence silence_ = BodyStream::Silence::no;
+};
+
+}  // namespace helio::net
