@@ -2,23 +2,19 @@
 
 #include "base/hash.h"
 #include "cli/ignore.h"
+#include "cli/zip_writer.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <memory>
 
 namespace helio::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// 1980-01-01, the first time that a zip can hold: content alone decides the digest.
-constexpr std::time_t kZipEpoch = 315532800;
 constexpr int kDepthLimit = 64;
 constexpr std::size_t kNamedFiles = 5;
 
@@ -92,41 +88,6 @@ class Walk {
   std::vector<FoundFile> found_;
 };
 
-struct ArchiveDeleter {
-  void operator()(archive* a) const { archive_write_free(a); }
-};
-struct EntryDeleter {
-  void operator()(archive_entry* e) const { archive_entry_free(e); }
-};
-
-/// Where libarchive's output goes: the file, the digest, and the limit.
-struct Sink {
-  int fd = -1;
-  Sha256 digest;
-  std::int64_t written = 0;
-  std::int64_t limit = 0;
-  bool over = false;
-  std::optional<Error> error;
-};
-
-la_ssize_t sink_write(archive* a, void* data, const void* bytes, std::size_t size) {
-  Sink& sink = *static_cast<Sink*>(data);
-  const std::string_view piece(static_cast<const char*>(bytes), size);
-  sink.written += static_cast<std::int64_t>(size);
-  if (sink.written > sink.limit) {
-    sink.over = true;
-    archive_set_error(a, EFBIG, "over the limit");
-    return -1;
-  }
-  sink.digest.update(piece);
-  if (auto ok = write_all(sink.fd, piece); !ok) {
-    sink.error = std::move(ok).error();
-    archive_set_error(a, EIO, "write failed");
-    return -1;
-  }
-  return static_cast<la_ssize_t>(size);
-}
-
 Error too_large(std::vector<FoundFile> files, const std::string& folder, Bytes limit) {
   std::ranges::sort(files, std::greater<>{}, &FoundFile::size);
   std::string largest;
@@ -139,50 +100,15 @@ Error too_large(std::vector<FoundFile> files, const std::string& folder, Bytes l
                            folder, format_bytes(limit), largest));
 }
 
-Error archive_failure(archive* a, const Sink& sink, std::string_view doing) {
-  if (sink.error) return *sink.error;
-  const char* text = archive_error_string(a);
-  return Error(ErrorCode::internal, fmt::format("{}: {}", doing, text == nullptr ? "libarchive failed" : text));
-}
-
-Result<void> add_file(archive* a, const Sink& sink, const std::string& source, const std::string& name, bool executable) {
-  const UniqueFd fd(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info{};
-  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return fail(system_error(errno, "read " + source));
-  const std::unique_ptr<archive_entry, EntryDeleter> entry(archive_entry_new());
-  archive_entry_set_pathname(entry.get(), name.c_str());
-  archive_entry_set_filetype(entry.get(), AE_IFREG);
-  archive_entry_set_perm(entry.get(), executable ? 0755 : 0644);
-  archive_entry_set_mtime(entry.get(), kZipEpoch, 0);
-  archive_entry_set_size(entry.get(), info.st_size);
-  if (archive_write_header(a, entry.get()) < ARCHIVE_WARN) return fail(archive_failure(a, sink, "pack " + source));
-  char buffer[64 << 10];
-  std::int64_t left = info.st_size;  // a file that grows meanwhile must not spoil its entry
-  while (left > 0) {
-    const ssize_t n = ::read(fd.get(), buffer, static_cast<std::size_t>(std::min<std::int64_t>(left, sizeof buffer)));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error(errno, "read " + source));
-    if (n == 0) return fail(ErrorCode::conflict, "{} became shorter while it was packed; try again", source);
-    if (archive_write_data(a, buffer, static_cast<std::size_t>(n)) < 0) return fail(archive_failure(a, sink, "pack " + source));
-    left -= n;
-  }
-  if (archive_write_finish_entry(a) < ARCHIVE_WARN) return fail(archive_failure(a, sink, "pack " + source));
-  return {};
-}
-
-Result<void> write_zip(const fs::path& root, const std::vector<FoundFile>& files, const PackOptions& options, Sink& sink) {
-  const std::unique_ptr<archive, ArchiveDeleter> a(archive_write_new());
-  archive_write_set_format_zip(a.get());
-  archive_write_set_options(a.get(), "zip:hdrcharset=UTF-8");
-  archive_write_set_bytes_in_last_block(a.get(), 1);
-  if (archive_write_open(a.get(), &sink, nullptr, sink_write, nullptr) != ARCHIVE_OK)
-    return fail(archive_failure(a.get(), sink, "open zip"));
+Result<void> write_zip(const fs::path& root, const std::vector<FoundFile>& files, const PackOptions& options, ZipWriter& zip) {
   for (const FoundFile& file : files) {
+    const std::string source = (root / file.path).string();
+    const UniqueFd fd(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return fail(system_error(errno, "read " + source));
     const std::string name = options.parent.empty() ? file.path : options.parent + "/" + file.path;
-    HELIO_CHECK_OK(add_file(a.get(), sink, (root / file.path).string(), name, file.executable));
+    HELIO_CHECK_OK(zip.add(name, fd.get(), source, file.executable));
   }
-  if (archive_write_close(a.get()) != ARCHIVE_OK) return fail(archive_failure(a.get(), sink, "close zip"));
-  return {};
+  return zip.finish();
 }
 
 }  // namespace
@@ -194,17 +120,15 @@ Result<Package> pack_folder(const std::string& folder, const PackOptions& option
   if (!fs::is_directory(root, error)) return fail(ErrorCode::invalid_argument, "{} is not a folder", folder);
   HELIO_TRY(files, Walk(root, options).run());
   if (files.empty()) return fail(ErrorCode::invalid_argument, "{} holds no file to upload", folder);
-  HELIO_TRY(zip, TempFile::create());
-  Sink sink;
-  sink.fd = zip.fd();
-  sink.limit = options.limit.n;
-  auto written = write_zip(root, files, options, sink);
-  if (sink.over) return fail(too_large(std::move(files), folder, options.limit));
+  HELIO_TRY(file, TempFile::create());
+  ZipWriter zip(file.fd(), options.limit);
+  auto written = write_zip(root, files, options, zip);
+  if (zip.over()) return fail(too_large(std::move(files), folder, options.limit));
   if (!written) return fail(std::move(written).error());
-  Package package{.zip = std::move(zip), .sha256 = sink.digest.finish_hex()};
+  Package package{.zip = std::move(file), .sha256 = zip.digest()};
   package.files = static_cast<std::int64_t>(files.size());
-  package.size = {sink.written};
-  for (const FoundFile& file : files) package.unpacked.n += file.size;
+  package.size = zip.written();
+  for (const FoundFile& found : files) package.unpacked.n += found.size;
   return package;
 }
 

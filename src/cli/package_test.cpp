@@ -49,6 +49,25 @@ TEST_F(PackageTest, the_same_content_gives_the_same_digest_whatever_its_times) {
   EXPECT_NE(first->sha256, third->sha256);
 }
 
+TEST_F(PackageTest, python_reads_back_what_was_packed) {
+  file("run.sh", "#!/bin/sh\necho hello\n");
+  fs::permissions(root_ / "run.sh", fs::perms(0755));
+  file("d/ü.txt", std::string(200'000, 'x'));
+  file("empty", "");
+  const auto package = pack();
+  ASSERT_TRUE(package) << package.error().text();
+  const std::string script =
+      "import sys, zipfile\n"
+      "z = zipfile.ZipFile(sys.argv[1])\n"
+      "assert z.testzip() is None\n"
+      "assert z.namelist() == ['d/ü.txt', 'empty', 'run.sh'], z.namelist()\n"
+      "assert z.read('d/ü.txt') == b'x' * 200000 and z.read('empty') == b''\n"
+      "assert [i.external_attr >> 16 & 0o777 for i in z.infolist()] == [0o644, 0o644, 0o755]\n";
+  file("check.py", script);
+  const std::string command = "python3 '" + (root_ / "check.py").string() + "' '" + package->zip.path() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+}
+
 TEST_F(PackageTest, ignored_files_stay_at_home) {
   file("keep.py", "1");
   file(".gitignore", "*.bin\n");
