@@ -17,6 +17,8 @@ constexpr Bytes kMinObjectStore{75LL << 20};
 /// What Ray's own processes need beside the object store.
 constexpr Bytes kRayReserve{160LL << 20};
 constexpr std::int32_t kMaxNodes = 10'000;
+constexpr std::array<std::string_view, 7> kPerNode{
+    "WORLD_SIZE", "RANK", "NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
 constexpr Span kDay{std::chrono::hours(24)};
 
 /// One resolution under way: the spec is completed in place.
@@ -272,6 +274,12 @@ Result<void> Resolver::env() {
     model::EnvVar& var = spec.env[i];
     const std::string path = element("$.env", i);
     HELIO_CHECK_OK(check_variable(var.name, var.value, path + ".name", path + ".value"));
+    if (is_one_of(var.name, kPerNode)) {
+      return wrong(path + ".name",
+                   "{} differs from node to node and is set by heliostat; what your program shall see instead goes into "
+                   "runtime_env.env_vars",
+                   var.name);
+    }
     if (var.secret && var.value == "***") {
       return wrong(path + ".value", "'***' is how a secret is shown, not what it is; give its value, or use `helio rerun`, which keeps it");
     }

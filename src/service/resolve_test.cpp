@@ -161,6 +161,7 @@ TEST(Resolve, variables_and_mounts) {
       {with(R"("env":[{"name":"A","value":"x\u0000"}])"), kBad, "$.env[0].value", "NUL"},
       {with(R"("env":[{"name":"A","value":"1"},{"name":"A","value":"2"}])"), kBad, "$.env[1].name", "twice"},
       {with(R"("env":[{"name":"RAY_ADDRESS","value":"x"}])"), kBad, "$.env[0].name", "set by heliostat"},
+      {with(R"("env":[{"name":"RANK","value":"0"}])"), kBad, "$.env[0].name", "runtime_env.env_vars"},
       {with(R"("env":[{"name":"HELIOSTAT_JOB_ID","value":"x"}])"), kBad, "$.env[0].name", "set by heliostat"},
       {with(R"("env":[{"name":"K","value":"***","secret":true}])"), kBad, "$.env[0].value", "rerun"},
       {with(R"("mounts":[{"source":"data"}])"), kBad, "$.mounts[0].source", "absolute"},
@@ -244,11 +245,10 @@ TEST(Resolve, names_come_from_the_entrypoint) {
     return resolved ? resolved->spec.name : resolved.error().text();
   };
   EXPECT_EQ(name(R"({"argv":["python3","/work/x/train.py","--lr","1"]})"), "train.py");
-  EXPECT_EQ(name(R"({"argv":["/opt/bin/python","-c","print(1)"]
-})"), "python");
+  EXPECT_EQ(name(R"x({"argv":["/opt/bin/python","-c","print(1)"]})x"), "python");
   EXPECT_EQ(name(R"({"command":"A=1 ./run.sh x && y"})"), "run.sh");
-EXPECT_EQ(name(R"({"script":"echo hi"})"), "script");
-EXPECT_EQ(name(R"({"argv":["\u4f60"]})"), "job");
+  EXPECT_EQ(name(R"({"script":"echo hi"})"), "script");
+  EXPECT_EQ(name(R"({"argv":["\u4f60"]})"), "job");
 }
 
 TEST(Resolve, warnings_help_before_it_hurts) {
@@ -290,41 +290,41 @@ void mutate(json::Value& value, Rng& rng) {
     }
     return;
   }
-  const std::vector<json::Value> pool{nullptr,
-                                      true,
-                                      0,
-                                      -1,
-                                      1,
-                                      3,
-                                      2147483647,
-                                      9223372036854775807LL,
-                                      18446744073709551615ULL,
-                                      1e300,
-                                      0.5,
-                                      "",
-                                      "x",
-                                      " ",
-                                      std::string("a\0b", 3),
-                                      "***",
-                                      "small",
-                                      "head",
-                                      "default",
-                                      "nan",
-                                      "4GiB",
-                                      "10m",
-                                      "/data/x",
-                                      "../..",
-                                      "helio://packages/",
-                                      "file://",
-                                      "://",
-                                      "=",
-                                      "\xff\xfe",
-                                      std::string(5000, 'y'),
-                                      json::Array{},
-                                      json::Object{},
-                                      json::Array{1, "a"},
-                                      json::Object{{"a", "b"}},
-                                      json::Object{{"packages", json::Array{"a"}}}};
+  const json::Array pool{nullptr,
+                         true,
+                         0,
+                         -1,
+                         1,
+                         3,
+                         2147483647,
+                         9223372036854775807LL,
+                         18446744073709551615ULL,
+                         1e300,
+                         0.5,
+                         "",
+                         "x",
+                         " ",
+                         std::string("a\0b", 3),
+                         "***",
+                         "small",
+                         "head",
+                         "default",
+                         "nan",
+                         "4GiB",
+                         "10m",
+                         "/data/x",
+                         "../..",
+                         "helio://packages/",
+                         "file://",
+                         "://",
+                         "=",
+                         "\xff\xfe",
+                         std::string(5000, 'y'),
+                         json::Array{},
+                         json::Object{},
+                         json::Array{1, "a"},
+                         json::Object{{"a", "b"}},
+                         json::Object{{"packages", json::Array{"a"}}}};
   value = pool[rng.below(pool.size())];
 }
 
