@@ -1,10 +1,7 @@
 #include "link/hub.h"
 
-#include "base/log.h"
 #include "link/core.h"
 #include "link/session.h"
-#include "model/kinds.h"
-#include "store/observations.h"
 
 namespace helio::link {
 namespace {
@@ -17,15 +14,6 @@ Hub::Hub(store::Store& store, store::LogStore& logs, const Clock& clock, Assignm
 }
 
 Hub::~Hub() { stop(); }
-
-Result<void> Hub::reset_connections() {
-  HELIO_TRY(nodes, store::list<model::Node>(core_->store));
-  for (const model::Node& node : nodes.items) {
-    if (!node.connected) continue;
-    HELIO_CHECK_OK(store::record_connection(core_->store, node.id, false, core_->clock.now()));
-  }
-  return {};
-}
 
 net::WsHandler Hub::handler() {
   return [core = core_](net::Request& request) -> net::WsAccept {

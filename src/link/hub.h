@@ -51,8 +51,6 @@ class Hub {
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  /// Marks every node as not connected: what a former daemon knew is void. Once, before the server listens.
-  Result<void> reset_connections();
   /// For Router::add_websocket("/agent/v1", …).
   net::WsHandler handler();
 

@@ -1,0 +1,32 @@
+#include "daemon/daemon_file.h"
+
+#include "base/json/describe.h"
+#include "proc/files.h"
+
+#include <charconv>
+
+namespace helio::daemon {
+
+BOOST_DESCRIBE_STRUCT(DaemonFile, (), (pid, start_ticks, boot_id, url, version))
+
+Result<void> write_daemon_file(const model::Home& home, const DaemonFile& file) {
+  return proc::write_file(home.daemon_file(), json::dump_pretty(json::encode(file)) + "\n", 0600);
+}
+
+std::optional<std::uint16_t> former_port(const model::Home& home) {
+  const auto text = proc::read_file(home.daemon_file(), 1U << 16U);
+  if (!text) return std::nullopt;
+  const auto file = json::parse_as<DaemonFile>(*text, json::Unknown::ignore);
+  if (!file) return std::nullopt;
+  const std::size_t colon = file->url.rfind(':');
+  std::uint16_t port = 0;
+  if (colon == std::string::npos) return std::nullopt;
+  const char* const end = file->url.data() + file->url.size();
+  const auto [stop, error] = std::from_chars(file->url.data() + colon + 1, end, port);
+  if (error != std::errc{} || stop != end || port == 0) return std::nullopt;
+  return port;
+}
+
+}  // namespace helio::daemon
+
+HELIO_JSON_DEFINE(helio::daemon::DaemonFile)

@@ -1,0 +1,110 @@
+#include "daemon/options.h"
+
+#include "base/json/yaml.h"
+#include "proc/files.h"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+namespace helio::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string default_home() {
+  if (const char* home = std::getenv("HELIOSTAT_HOME"); home != nullptr && *home != '\0') return home;  // NOLINT(concurrency-mt-unsafe)
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return std::string(home) + "/.heliostat";  // NOLINT
+  return {};
+}
+
+}  // namespace
+
+std::optional<int> parse_options(int argc, char** argv, Options& options) {
+  CLI::App app{"heliostatd: the heliostat daemon", "heliostatd"};
+  std::string home = default_home();
+  std::string listen;
+  app.add_option("--home", home, "data folder (default: $HELIOSTAT_HOME, then ~/.heliostat)");
+  app.add_option("--listen", listen, "ADDRESS:PORT (default: config.yaml, then the port of the last start, then any free one)");
+  app.add_option("--agent", options.agent, "helio-agent program (default: beside heliostatd)");
+  app.add_flag("--foreground", options.foreground, "stop when the terminal goes away");
+  app.add_flag("--print-openapi", options.print_openapi, "print the OpenAPI document and exit");
+  app.set_version_flag("--version", std::string("heliostatd ") + HELIO_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (home.empty() && !options.print_openapi) {
+    fmt::print(stderr, "heliostatd: neither --home nor $HELIOSTAT_HOME nor $HOME says where the data lies\n");
+    return 2;
+  }
+  options.home.root = fs::absolute(home).lexically_normal().string();
+  while (options.home.root.size() > 1 && options.home.root.back() == '/') options.home.root.pop_back();
+  if (!listen.empty()) options.listen = listen;
+  return std::nullopt;
+}
+
+Result<void> apply_listen(const std::string& listen, model::ServerSettings& server) {
+  const std::size_t colon = listen.rfind(':');
+  std::string address = colon == std::string::npos ? std::string() : listen.substr(0, colon);
+  if (address.starts_with('[') && address.ends_with(']')) address = address.substr(1, address.size() - 2);
+  std::int32_t port = -1;
+  if (colon != std::string::npos) {
+    const char* const begin = listen.data() + colon + 1;
+    const char* const end = listen.data() + listen.size();
+    if (const auto [stop, error] = std::from_chars(begin, end, port); error != std::errc{} || stop != end) port = -1;
+  }
+  if (address.empty() || port < 0 || port > 65535) {
+    return fail(ErrorCode::invalid_argument, "--listen {}: expected ADDRESS:PORT, such as 127.0.0.1:8321", listen);
+  }
+  server.address = std::move(address);
+  server.port = port;
+  return {};
+}
+
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24U) == 127;
+  return address == "::1";
+}
+
+Result<model::Settings> load_settings(const model::Home& home) {
+  auto text = proc::read_file(home.config(), 1U << 20U);
+  if (!text) {
+    if (text.error().code() == ErrorCode::not_found) return model::Settings{};
+    return fail(std::move(text.error()).during("read " + home.config()));
+  }
+  auto value = json::from_yaml(*text);
+  if (!value) return fail(std::move(value.error()).during(home.config()));
+  if (value->is_null()) return model::Settings{};
+  auto settings = json::decode<model::Settings>(*value);
+  if (!settings) return fail(std::move(settings.error()).during(home.config()));
+  return std::move(*settings);
+}
+
+Result<std::string> find_agent(const std::string& asked) {
+  if (!asked.empty()) {
+    if (::access(asked.c_str(), X_OK) == 0) return fs::absolute(asked).string();
+    return fail(ErrorCode::not_found, "--agent {}: no such program", asked);
+  }
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const std::string beside = (self.parent_path() / "helio-agent").string();
+  if (!error && ::access(beside.c_str(), X_OK) == 0) return beside;
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
+  std::string_view rest = path == nullptr ? std::string_view() : std::string_view(path);
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string candidate = std::string(rest.substr(0, colon)) + "/helio-agent";
+    if (candidate[0] == '/' && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
+  }
+  return fail(ErrorCode::not_found, "helio-agent is neither beside heliostatd nor in PATH");
+}
+
+}  // namespace helio::daemon
