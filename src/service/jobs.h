@@ -8,9 +8,14 @@
 #include "model/settings.h"
 #include "sched/sched.h"
 #include "service/caller.h"
+#include "store/log_store.h"
 #include "store/store.h"
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace helio::service {
@@ -36,9 +41,12 @@ struct Explanation {
   std::vector<std::string> lines;  ///< the whole story for people, newest last
 };
 
+/// Any thread.
 class Jobs {
  public:
-  Jobs(store::Store& store, const Sealer& sealer, const Clock& clock, Rng& rng, const model::Settings& settings, const model::Home& home);
+  /// `logs`: where remove() takes a job's logs from; without it they stay until their retention ends.
+  Jobs(store::Store& store, const Sealer& sealer, const Clock& clock, Rng& rng, const model::Settings& settings, const model::Home& home,
+       store::LogStore* logs = nullptr);
 
   /// Validates, fills defaults, seals secrets, stores job + event + idempotency key in one transaction.
   /// Errors: invalid_argument with the path of the field; resource_exhausted at $.workers[i].count when no host can ever hold the shape
@@ -46,26 +54,36 @@ class Jobs {
   Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency);
   Result<Preview> preview(const Caller& caller, const model::JobSpec& spec);
   Result<model::Job> get(const JobId& id);
-  /// The stored document's JSON text with revision, without decoding it: the hot path of GET.
+  /// The stored document's JSON text with its revision as first member, without decoding it: the hot path of GET.
   Result<std::string> get_text(const JobId& id);
   Result<store::Page<model::Job>> list(const store::ListQuery& query);
-  /// Asks to stop; true for a job that had not ended. Idempotent; in every state bounded.
+  /// Asks to stop; a job that has ended, or was asked before, comes back unchanged. The job's controller does the rest: in every state
+  /// bounded.
   Result<model::Job> stop(const Caller& caller, const JobId& id, model::StopReason reason);
-  /// A new job with the same spec (secrets included).
+  /// A new job with the same spec (secrets included), checked against the pool of now.
   Result<model::Job> rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency);
-  /// Removes an ended job with its attempts, logs and files. Error: precondition_failed while it lives.
+  /// Removes an ended job with its attempts, secrets, logs and files; the events stay for the audit. Files go first, so a removal that was
+  /// cut short is finished by repeating it. Error: precondition_failed while it or one of its nodes lives.
   Result<void> remove(const Caller& caller, const JobId& id);
   Result<Explanation> explain(const JobId& id);
   Result<std::vector<model::Attempt>> attempts(const JobId& id);
   Result<std::vector<model::Node>> nodes(const JobId& id);
 
  private:
+  /// Checks, completes and stores a spec whose secrets are in clear.
+  Result<model::Job> create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
+                            const std::optional<JobId>& rerun_of);
+  void seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const;
+  Result<model::JobSpec> spec_with_secrets(const JobId& id);
+  [[nodiscard]] std::function<bool(std::string_view)> package_check() const;
+
   store::Store& store_;
   const Sealer& sealer_;
   const Clock& clock_;
   Rng& rng_;
   const model::Settings& settings_;
   const model::Home& home_;
+  store::LogStore* logs_;
 };
 
 }  // namespace helio::service

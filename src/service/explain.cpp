@@ -1,0 +1,84 @@
+// Why a job is where it is: its events, and the scheduler's own decision on the state of now.
+
+#include "service/jobs.h"
+#include "service/live.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace helio::service {
+namespace {
+
+constexpr std::size_t kStory = 100;
+
+/// The last lines of the job's story, newest last.
+Result<std::vector<std::string>> story_of(store::ReadTx& tx, const JobId& job) {
+  std::deque<std::string> lines;
+  store::EventQuery query;
+  query.job = job.value;
+  query.limit = 20'000;  // far more than a job with all its retries makes
+  HELIO_TRY(events, tx.events(query));
+  for (const store::Event& event : events) {
+    if (event.message.empty()) continue;
+    lines.push_back(fmt::format("{} {} {}: {}", format_time(event.at), event.type, event.id, event.message));
+    if (lines.size() > kStory) lines.pop_front();
+  }
+  return std::vector<std::string>(std::make_move_iterator(lines.begin()), std::make_move_iterator(lines.end()));
+}
+
+void explain_waiting(Explanation& out, const sched::Plan& plan) {
+  const auto mine = std::ranges::find(plan.wait, out.job, &sched::Refusal::job);
+  if (mine == plan.wait.end()) {
+    const bool admitted = std::ranges::find(plan.admit, out.job, &sched::Admission::job) != plan.admit.end();
+    if (admitted) out.lines.emplace_back("now: it fits and starts at the scheduler's next decision");
+    return;
+  }
+  if (mine->position > 0) out.position = mine->position;
+  out.ahead = mine->ahead;
+  out.constraint = mine->constraint;
+  out.would_help = mine->message;
+  if (mine->constraint == "order" && !mine->ahead.empty()) {
+    const auto first = std::ranges::find(plan.wait, mine->ahead.front(), &sched::Refusal::job);
+    if (first != plan.wait.end()) out.would_help += fmt::format("; {}, which is next, {}", first->job.value, first->message);
+  }
+  const std::string place = out.position ? fmt::format("place {} of the queue; ", *out.position) : "";
+  out.lines.push_back(fmt::format("now: {}{}", place, out.would_help));
+}
+
+}  // namespace
+
+Result<Explanation> Jobs::explain(const JobId& id) {
+  Explanation out;
+  out.job = id;
+  sched::State state;
+  bool waits = false;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(job, tx.find<model::Job>(id.value));
+    if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
+    out.state = job->state;
+    out.reason = job->reason;
+    HELIO_TRY(lines, story_of(tx, id));
+    out.lines = std::move(lines);
+    if (job->verdict) {
+      out.lines.push_back(fmt::format("verdict {}: {}{}", job->verdict->cause, job->verdict->message,
+                                      job->verdict->decision.empty() ? "" : " (" + job->verdict->decision + ")"));
+    }
+    waits = (job->state == model::JobState::queued || job->state == model::JobState::restarting) && job->stop == model::StopReason::none;
+    if (!waits) return {};
+    HELIO_TRY(catalog, load_catalog(tx, settings_));
+    const auto members = model::members_of(job->spec, catalog.flavors);
+    if (!members) {
+      out.constraint = "flavor";
+      out.would_help = members.error().message() + ": add it again, or stop the job";
+      waits = false;
+      return {};
+    }
+    HELIO_TRY(live, load_state(tx, catalog.flavors));
+    state = std::move(live);
+    return {};
+  }));
+  if (waits) explain_waiting(out, sched::plan_admissions(state, clock_.now()));
+  return out;
+}
+
+}  // namespace helio::service

@@ -1,0 +1,240 @@
+#include "service/jobs.h"
+
+#include "base/log.h"
+#include "service/fields.h"
+#include "service/job_files.h"
+#include "service/live.h"
+#include "service/packages.h"
+
+#include <algorithm>
+
+namespace helio::service {
+namespace {
+
+using model::Job;
+
+constexpr std::string_view kMask = "***";
+
+std::string secret_prefix(const JobId& job) { return "job/" + job.value + "/"; }
+std::string secret_key(const JobId& job, const std::string& variable) { return secret_prefix(job) + "env/" + variable; }
+
+store::Event event_of(const Caller& caller, const JobId& job, Timestamp now, std::string type, std::string message) {
+  store::Event event;
+  event.at = now;
+  event.actor = caller.principal;
+  event.type = std::move(type);
+  event.message = std::move(message);
+  event.job = job.value;
+  return event;
+}
+
+Error no_job(const JobId& id) { return Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value); }
+
+Result<Job> find_job(store::ReadTx& tx, const JobId& id) {
+  HELIO_TRY(found, tx.find<Job>(id.value));
+  if (!found) return fail(no_job(id));
+  return std::move(*found);
+}
+
+/// The first reply when this create was made before.
+Result<std::optional<Job>> earlier_reply(store::ReadTx& tx, const Caller& caller, const Idempotency& idempotency) {
+  if (idempotency.key.empty()) return std::optional<Job>{};
+  HELIO_TRY(record, tx.get_idempotency(caller.principal, idempotency.route, idempotency.key));
+  if (!record) return std::optional<Job>{};
+  if (record->body_hash != idempotency.body_hash) {
+    return fail(Error(ErrorCode::conflict, fmt::format("the idempotency key '{}' was used with another body", idempotency.key))
+                    .with("key", idempotency.key));
+  }
+  HELIO_TRY(job, json::parse_as<Job>(record->response, json::Unknown::ignore));
+  return std::optional<Job>(std::move(job));
+}
+
+store::IdempotencyRecord record_of(const Caller& caller, const Idempotency& idempotency, const Job& job) {
+  return {caller.principal, idempotency.route, idempotency.key, idempotency.body_hash, 201, json::dump(json::encode(job))};
+}
+
+void mask(model::JobSpec& spec) {
+  for (model::EnvVar& variable : spec.env) {
+    if (variable.secret) variable.value = kMask;
+  }
+}
+
+}  // namespace
+
+Jobs::Jobs(store::Store& store, const Sealer& sealer, const Clock& clock, Rng& rng, const model::Settings& settings,
+           const model::Home& home, store::LogStore* logs)
+    : store_(store), sealer_(sealer), clock_(clock), rng_(rng), settings_(settings), home_(home), logs_(logs) {}
+
+std::function<bool(std::string_view)> Jobs::package_check() const {
+  return [this](std::string_view digest) { return Packages(home_, settings_).exists(digest); };
+}
+
+void Jobs::seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const {
+  for (model::EnvVar& variable : spec.env) {
+    if (!variable.secret) continue;
+    sealed.emplace_back(secret_key(job, variable.name), sealer_.seal(variable.value));
+    variable.value = kMask;
+  }
+}
+
+Result<Job> Jobs::submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency) {
+  return create(caller, spec, idempotency, std::nullopt);
+}
+
+Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
+                         const std::optional<JobId>& rerun_of) {
+  Catalog catalog;
+  std::optional<Job> earlier;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(reply, earlier_reply(tx, caller, idempotency));
+    earlier = std::move(reply);
+    if (earlier) return {};
+    HELIO_TRY(loaded, load_catalog(tx, settings_));
+    catalog = std::move(loaded);
+    return {};
+  }));
+  if (earlier) return std::move(*earlier);
+  catalog.has_package = package_check();
+  HELIO_TRY(resolved, resolve(spec, catalog));
+
+  Job job;
+  job.id = JobId("j-" + random_base32(rng_, 16));
+  job.owner = caller.principal;
+  job.spec = std::move(resolved.spec);
+  job.warnings = std::move(resolved.warnings);
+  job.reason = "waiting for its place in the pool";
+  job.created = job.state_since = clock_.now();
+  job.queued_since = job.created;
+  job.rerun_of = rerun_of;
+  std::vector<std::pair<std::string, std::string>> sealed;
+  seal_secrets(job.spec, job.id, sealed);
+
+  HELIO_CHECK_OK(make_job_files(home_, job.id, job.spec.entrypoint));
+  const std::string message =
+      rerun_of ? fmt::format("'{}', again after {}", job.spec.name, rerun_of->value) : fmt::format("'{}'", job.spec.name);
+  const auto written = store_.write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(reply, earlier_reply(tx, caller, idempotency));  // of one that came at the same time
+    earlier = std::move(reply);
+    if (earlier) return {};
+    HELIO_CHECK_OK(tx.put(job, event_of(caller, job.id, job.created, "job.submitted", message)));
+    for (const auto& [key, bytes] : sealed) HELIO_CHECK_OK(tx.put_secret(key, bytes));
+    if (idempotency.key.empty()) return {};
+    return tx.put_idempotency(record_of(caller, idempotency, job), job.created);
+  });
+  if (written && !earlier) return job;
+  if (const auto removed = remove_job_files(home_, job.id); !removed) log::warn("after a refused submit: {}", removed.error().text());
+  if (!written) return std::unexpected(written.error());
+  return std::move(*earlier);
+}
+
+Result<Preview> Jobs::preview(const Caller&, const model::JobSpec& spec) {
+  Catalog catalog;
+  sched::State state;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(loaded, load_catalog(tx, settings_));
+    catalog = std::move(loaded);
+    HELIO_TRY(live, load_state(tx, catalog.flavors));
+    state = std::move(live);
+    return {};
+  }));
+  catalog.has_package = package_check();
+  HELIO_TRY(resolved, resolve(spec, catalog));
+
+  Preview out;
+  const Timestamp now = clock_.now();
+  const JobId id("this job");  // no stored id looks like it
+  state.queue.push_back({id, resolved.spec.priority, now, std::nullopt, resolved.members});
+  for (const sched::Member& member : resolved.members) {
+    model::Placement place;
+    place.role = member.role;
+    place.index = member.index;
+    place.group = member.group;
+    place.flavor = member.flavor;
+    place.resources = member.resources;
+    out.total += member.resources;
+    out.gang.push_back(std::move(place));
+  }
+  sched::Plan plan = sched::plan_admissions(state, now);
+  for (sched::Admission& admission : plan.admit) {
+    if (admission.job != id) continue;
+    out.starts_now = true;
+    out.gang = std::move(admission.placement);
+    std::vector<std::string> hosts;
+    for (const model::Placement& place : out.gang) {
+      if (std::ranges::find(hosts, place.host.value) == hosts.end()) hosts.push_back(place.host.value);
+    }
+    out.would = "would start now on " + listed(hosts);
+  }
+  for (const sched::Refusal& refusal : plan.wait) {
+    if (refusal.job == id) out.would = fmt::format("would wait at place {} of the queue: {}", refusal.position, refusal.message);
+  }
+  out.spec = std::move(resolved.spec);
+  mask(out.spec);
+  out.warnings = std::move(resolved.warnings);
+  return out;
+}
+
+Result<Job> Jobs::get(const JobId& id) {
+  std::optional<Job> out;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(job, find_job(tx, id));
+    out = std::move(job);
+    return {};
+  }));
+  return std::move(*out);
+}
+
+Result<std::string> Jobs::get_text(const JobId& id) {
+  std::string out;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(row, tx.get_row(model::KindOf<Job>::name, id.value));
+    if (!row) return fail(no_job(id));
+    out = fmt::format("{{\"revision\":{},", row->revision);
+    out.append(row->doc, 1);
+    return {};
+  }));
+  return out;
+}
+
+Result<store::Page<Job>> Jobs::list(const store::ListQuery& query) { return store::list<Job>(store_, query); }
+
+Result<Job> Jobs::stop(const Caller& caller, const JobId& id, model::StopReason reason) {
+  const auto settled = [](const Job& job) { return model::is_terminal(job.state) || job.stop != model::StopReason::none; };
+  HELIO_TRY(before, get(id));
+  if (settled(before)) return std::move(before);
+  Job job;
+  HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(found, find_job(tx, id));
+    job = std::move(found);
+    if (settled(job)) return {};
+    job.stop = reason;
+    job.stop_asked = clock_.now();
+    job.reason = fmt::format("{} asked to stop it", caller.principal);
+    return tx.put(job, event_of(caller, id, *job.stop_asked, "job.stop_asked", job.reason));
+  }));
+  return job;
+}
+
+Result<model::JobSpec> Jobs::spec_with_secrets(const JobId& id) {
+  model::JobSpec spec;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(job, find_job(tx, id));
+    spec = std::move(job.spec);
+    for (model::EnvVar& variable : spec.env) {
+      if (!variable.secret) continue;
+      HELIO_TRY(sealed, tx.get_secret(secret_key(id, variable.name)));
+      if (!sealed) return fail(ErrorCode::internal, "the secret {} of job '{}' is missing", variable.name, id.value);
+      HELIO_TRY(clear, sealer_.open(*sealed));
+      variable.value = std::move(clear);
+    }
+    return {};
+  }));
+  return spec;
+}
+
+Result<Job> Jobs::rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency) {
+  HELIO_TRY(spec, spec_with_secrets(id));
+  return create(caller, spec, idempotency, id);
+}
+
+}  // namespace helio::service

@@ -1,0 +1,72 @@
+#include "service/live.h"
+
+#include <algorithm>
+#include <array>
+
+namespace helio::service {
+namespace {
+
+constexpr std::array kWaiting{model::JobState::queued, model::JobState::restarting};
+
+sched::HostView view_of(const model::Host& host) {
+  sched::HostView view;
+  view.id = host.id;
+  view.state = host.state;
+  view.capacity = host.capacity;
+  for (const model::Gpu& gpu : host.gpus) view.free_gpus.push_back(gpu.index);
+  return view;
+}
+
+/// States of live nodes by name, for the indexed column.
+std::vector<std::string> live_node_states() {
+  using enum model::NodeState;
+  std::vector<std::string> names;
+  for (const model::NodeState state : {requested, launched, connected, joined, checked, serving, unreachable, draining}) {
+    names.emplace_back(json::enum_name(state));
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<Catalog> load_catalog(store::ReadTx& tx, const model::Settings& settings) {
+  Catalog catalog;
+  catalog.settings = settings;
+  HELIO_TRY(flavors, tx.list<model::Flavor>());
+  for (model::Flavor& flavor : flavors.items) catalog.flavors.emplace(flavor.name.value, std::move(flavor));
+  HELIO_TRY(images, tx.list<model::Image>());
+  for (model::Image& image : images.items) catalog.images.emplace(image.name.value, std::move(image));
+  HELIO_TRY(hosts, tx.list<model::Host>());
+  for (const model::Host& host : hosts.items) catalog.hosts.push_back(view_of(host));
+  return catalog;
+}
+
+Result<sched::State> load_state(store::ReadTx& tx, const std::map<std::string, model::Flavor>& flavors) {
+  sched::State state;
+  HELIO_TRY(hosts, tx.list<model::Host>());
+  for (const model::Host& host : hosts.items) state.hosts.push_back(view_of(host));
+
+  store::ListQuery live;
+  live.states = live_node_states();
+  HELIO_TRY(nodes, tx.list<model::Node>(live));
+  for (const model::Node& node : nodes.items) {
+    const auto host = std::ranges::find(state.hosts, node.host, &sched::HostView::id);
+    if (host == state.hosts.end()) continue;
+    host->used += node.placement.resources;
+    std::erase_if(host->free_gpus,
+                  [&](std::int32_t index) { return std::ranges::find(node.placement.gpus, index) != node.placement.gpus.end(); });
+  }
+
+  store::ListQuery waiting;
+  for (const model::JobState name : kWaiting) waiting.states.emplace_back(json::enum_name(name));
+  HELIO_TRY(jobs, tx.list<model::Job>(waiting));
+  for (const model::Job& job : jobs.items) {
+    if (job.stop != model::StopReason::none) continue;
+    auto members = model::members_of(job.spec, flavors);
+    if (!members) continue;
+    state.queue.push_back({job.id, job.spec.priority, job.queued_since.value_or(job.created), job.not_before, std::move(*members)});
+  }
+  return state;
+}
+
+}  // namespace helio::service

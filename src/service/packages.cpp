@@ -1,0 +1,179 @@
+#include "service/packages.h"
+
+#include "base/hash.h"
+#include "service/fields.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+namespace helio::service {
+namespace {
+
+constexpr std::int64_t kMaxEntries = 200'000;
+/// A zip may unpack to this much of its own limit; what is beyond is a bomb.
+constexpr std::int64_t kMaxRatio = 100;
+
+std::unexpected<Error> bad_zip(std::string message) { return wrong("$", "{}", message); }
+
+/// Descriptor of a file that is being looked at.
+class File {
+ public:
+  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+bool is_digest(std::string_view text) {
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return text.size() == 64 && std::ranges::all_of(text, hex);
+}
+
+Result<std::string> digest_of(int fd) {
+  Sha256 sha;
+  std::string buffer(256 * 1024, '\0');
+  while (true) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error(errno, "read the upload"));
+    if (n == 0) return sha.finish_hex();
+    sha.update(std::string_view(buffer).substr(0, static_cast<std::size_t>(n)));
+  }
+}
+
+/// Depth that `path` ends at when it starts from `depth` folders below the root; -1 when it leaves the root on its way.
+std::int64_t walk(std::string_view path, std::int64_t depth) {
+  std::size_t at = 0;
+  while (at <= path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      if (--depth < 0) return -1;
+    } else {
+      ++depth;
+    }
+  }
+  return depth;
+}
+
+bool has_dots(std::string_view path) { return path == ".." || path.starts_with("../") || path.ends_with("/..") || path.contains("/../"); }
+
+Result<void> check_entry(archive_entry* entry) {
+  const char* raw = ::archive_entry_pathname(entry);
+  const std::string_view name = raw == nullptr ? std::string_view() : std::string_view(raw);
+  if (name.empty()) return bad_zip("an entry of the zip has no name that can be read");
+  if (name.starts_with('/') || name.starts_with('\\') || (name.size() > 1 && name[1] == ':')) {
+    return bad_zip(fmt::format("entry '{}' has an absolute path; paths in a package are relative to its root", name));
+  }
+  if (has_dots(name) || name.contains("..\\")) return bad_zip(fmt::format("entry '{}' leads out of the package by '..'", name));
+  if (::archive_entry_hardlink(entry) != nullptr)
+    return bad_zip(fmt::format("entry '{}' is a hard link; only files, folders and links inside", name));
+  const auto type = ::archive_entry_filetype(entry);
+  if (type == AE_IFLNK) {
+    const char* target = ::archive_entry_symlink(entry);
+    const std::int64_t depth = walk(name, 0) - 1;
+    if (target == nullptr || std::string_view(target).starts_with('/') || walk(target, depth) < 0) {
+      return bad_zip(fmt::format("entry '{}' is a link out of the package, to '{}'", name, target == nullptr ? "?" : target));
+    }
+  } else if (type != AE_IFREG && type != AE_IFDIR) {
+    return bad_zip(fmt::format("entry '{}' is neither a file nor a folder nor a link", name));
+  }
+  return {};
+}
+
+struct CloseArchive {
+  void operator()(archive* a) const { ::archive_read_free(a); }
+};
+
+Result<void> check_zip(int fd, Bytes limit) {
+  const std::unique_ptr<archive, CloseArchive> zip(::archive_read_new());
+  if (!zip) return fail(ErrorCode::internal, "libarchive cannot start");
+  const auto what = [&] {
+    const char* text = ::archive_error_string(zip.get());
+    return std::string(text == nullptr ? "not a zip file" : text);
+  };
+  if (::archive_read_support_format_zip_seekable(zip.get()) != ARCHIVE_OK) return fail(ErrorCode::internal, "libarchive knows no zip");
+  if (::lseek(fd, 0, SEEK_SET) < 0) return fail(system_error(errno, "read the upload"));
+  if (::archive_read_open_fd(zip.get(), fd, 64 * 1024) != ARCHIVE_OK) return bad_zip("is not a zip file: " + what());
+  std::int64_t entries = 0;
+  std::int64_t total = 0;
+  while (true) {
+    archive_entry* entry = nullptr;
+    const int rc = ::archive_read_next_header(zip.get(), &entry);
+    if (rc == ARCHIVE_EOF) break;
+    if (rc < ARCHIVE_WARN) return bad_zip("is not a whole zip file: " + what());
+    HELIO_CHECK_OK(check_entry(entry));
+    if (++entries > kMaxEntries) return bad_zip(fmt::format("has more than {} entries", kMaxEntries));
+    total += std::max<std::int64_t>(0, ::archive_entry_size(entry));
+    if (total > limit.n * kMaxRatio) return bad_zip(fmt::format("unpacks to more than {}", format_bytes(Bytes{limit.n * kMaxRatio})));
+  }
+  // An empty zip is 22 bytes of end record; anything else without entries is no zip that libarchive recognised.
+  if (entries == 0 && ::archive_format(zip.get()) != ARCHIVE_FORMAT_ZIP) return bad_zip("is not a zip file");
+  return {};
+}
+
+Result<void> check_file(std::string_view sha256, const std::string& file, Bytes limit) {
+  const File opened(file);
+  if (opened.fd() < 0) return fail(system_error(errno, "open the upload"));
+  struct stat info{};
+  if (::fstat(opened.fd(), &info) != 0) return fail(system_error(errno, "stat the upload"));
+  if (info.st_size > limit.n) {
+    return fail(
+        Error(ErrorCode::resource_exhausted,
+              fmt::format("the package has {}; at most {} are allowed (server.package_limit); leave data out by excludes, or mount it",
+                          format_bytes(Bytes{info.st_size}), format_bytes(limit)))
+            .at("$"));
+  }
+  HELIO_TRY(digest, digest_of(opened.fd()));
+  if (digest != sha256) return wrong("$", "the content has the SHA-256 {}, not {}: it was damaged on its way", digest, sha256);
+  HELIO_CHECK_OK(check_zip(opened.fd(), limit));
+  // Rows will refer to it.
+  if (::fsync(opened.fd()) != 0) return fail(system_error(errno, "sync the upload"));
+  return {};
+}
+
+Result<void> move_in(const std::string& file, const std::string& target, const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return fail(system_error(errno, "make folder " + folder));
+  if (::chmod(file.c_str(), 0600) != 0) return fail(system_error(errno, "chmod the upload"));
+  if (::rename(file.c_str(), target.c_str()) != 0) return fail(system_error(errno, "move the upload to " + target));
+  const File opened(folder);
+  if (opened.fd() < 0 || ::fsync(opened.fd()) != 0) return fail(system_error(errno, "sync " + folder));
+  return {};
+}
+
+}  // namespace
+
+Packages::Packages(const model::Home& home, const model::Settings& settings) : home_(home), settings_(settings) {}
+
+bool Packages::exists(std::string_view sha256) const {
+  return is_digest(sha256) && ::access(home_.package(std::string(sha256)).c_str(), R_OK) == 0;
+}
+
+Result<void> Packages::put(std::string_view sha256, const std::string& file) {
+  Result<void> done;
+  if (!is_digest(sha256)) {
+    done = wrong("$", "expected the name to be 64 lower-case hex digits, the SHA-256 of the content");
+  } else {
+    done = check_file(sha256, file, settings_.server.package_limit);
+  }
+  if (done) done = move_in(file, home_.package(std::string(sha256)), home_.packages());
+  if (!done) ::unlink(file.c_str());
+  return done;
+}
+
+}  // namespace helio::service
