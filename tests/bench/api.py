@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""The request path of the daemon with 5,000 jobs stored, against a bare Beast server and bare durable SQLite inserts in the same run.
+
+The server under test runs on core 0, the load generator (wrk) on core 1. Rates are per CPU-second of the server, so a busy machine does
+not change them much. Jobs are stored by submitting them behind one that fills the pool, and stopping them while they queue.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from _heliostat import BIN, Daemon, cpu_seconds, resident_mb
+from _rows import Rows, add_arguments, median
+
+SECONDS = 4
+
+
+def wrk(url, token, script=None, connections=16):
+    command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "--latency", "-H", f"Authorization: Bearer {token}"]
+    if script:
+        command += ["-s", script]
+    out = subprocess.run(command + [url], capture_output=True, text=True, check=True).stdout
+    requests = int(re.search(r"(\d+) requests in", out).group(1))
+    p50 = re.search(r"50%\s+([\d.]+)(us|ms|s)", out)
+    scale = {"us": 1, "ms": 1000, "s": 1e6}[p50.group(2)]
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    return requests, float(p50.group(1)) * scale, int(bad.group(1)) if bad else 0
+
+
+def rate(url, token, pid):
+    before = cpu_seconds(pid)
+    requests, _, bad = wrk(url, token)
+    used = cpu_seconds(pid) - before
+    if bad:
+        raise RuntimeError(f"{bad} of {requests} answers of {url} were errors")
+    return requests / used
+
+
+def store_jobs(daemon, count):
+    """`count` ended jobs: queued behind one that takes the whole pool, then stopped."""
+    host = daemon.must("GET", "/v1/hosts")["items"][0]
+    daemon.must("PUT", "/v1/flavors/all", {"name": "all", "resources": host["capacity"] | {"gpus": 0}})
+    blocker = daemon.submit({"name": "blocker", "entrypoint": {"command": "sleep 600"}, "head": {"flavor": "all"}, "retries": {"platform": 9},
+                             "limits": {"readiness": "1h"}})
+    spec = {"name": "stored", "entrypoint": {"command": "python train.py --epochs 10 --lr 0.001"}, "workers": [{"count": 2, "flavor": "small"}],
+            "env": [{"name": "DATA", "value": "/data/set"}], "labels": {"team": "vision"}}
+    ids = [daemon.submit(spec) for _ in range(count)]
+    return blocker, ids
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=3)
+    add_arguments(parser)
+    args = parser.parse_args()
+    if not shutil.which("wrk"):
+        print("skipped: wrk is not installed (apt-get install wrk)")
+        return 0
+    rows = Rows("api")
+    work = tempfile.mkdtemp(prefix="ba", dir="/tmp")
+    stub = os.path.join(os.path.dirname(__file__), "..", "integration", "stub")
+    daemon = Daemon(cpu=0)
+    peer = None
+    try:
+        daemon.add_image(prefix=os.path.abspath(stub)) if os.path.isdir(stub) else daemon.add_image()
+        blocker, ids = store_jobs(daemon, args.jobs)
+        for job in ids:
+            daemon.must("POST", f"/v1/jobs/{job}/stop")
+        memory = resident_mb(daemon.pid)
+        target = ids[len(ids) // 2]
+        body = len(json.dumps(daemon.must("GET", f"/v1/jobs/{target}"), separators=(",", ":")))
+        peer = subprocess.Popen(["taskset", "-c", "0", f"{BIN}/bench-peers", "serve", "18973", str(body)], stdout=subprocess.PIPE)
+        peer.stdout.readline()
+        ours, bare = [], []
+        for _ in range(args.rounds):
+            ours.append(rate(f"{daemon.url}/v1/jobs/{target}", daemon.token, daemon.pid))
+            bare.append(rate("http://127.0.0.1:18973/", "none", peer.pid))
+        rows.add("GET /v1/jobs/<id> per CPU-second; ratio = bare Beast / ours", "1/CPU-s", median(bare), median(ours), target=5.0, of="ratio")
+
+        script = f"{work}/post.lua"
+        with open(script, "w", encoding="utf-8") as file:
+            payload = json.dumps({"name": "bench", "entrypoint": {"command": "true"}, "workers": [{"count": 2, "flavor": "small"}]})
+            file.write(f"wrk.method = 'POST'\nwrk.headers['Content-Type'] = 'application/json'\nwrk.body = [[{payload}]]\n")
+        submit, insert = [], []
+        for i in range(args.rounds):
+            submit.append(wrk(f"{daemon.url}/v1/jobs", daemon.token, script, connections=1)[1])
+            out = subprocess.run(["taskset", "-c", "0", f"{BIN}/bench-peers", "insert", f"{daemon.home}/bench{i}.db", "4000", "1500"],
+                                 capture_output=True, text=True, check=True).stdout
+            insert.append(float(out))
+        rows.add("durable submit p50, against a bare SQLite insert", "us", median(submit), median(insert), target=2.0, of="ratio")
+        rows.add(f"resident memory with {args.jobs} jobs", "MB", memory, target=60)
+
+        queued = daemon.must("GET", "/v1/jobs?state=queued&limit=1000")
+        while queued["items"]:
+            for row in queued["items"]:
+                daemon.must("POST", f"/v1/jobs/{row['id']}/stop")
+            queued = daemon.must("GET", "/v1/jobs?state=queued&limit=1000")
+        daemon.must("POST", f"/v1/jobs/{blocker}/stop")
+        daemon.wait(blocker)
+        time.sleep(2)
+        before, started = cpu_seconds(daemon.pid), time.monotonic()
+        time.sleep(20)
+        rows.add("idle daemon, share of a core", "%", 100 * (cpu_seconds(daemon.pid) - before) / (time.monotonic() - started), target=0.1)
+    finally:
+        if peer:
+            peer.kill()
+        daemon.close()
+        shutil.rmtree(work, ignore_errors=True)
+    return rows.finish(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
