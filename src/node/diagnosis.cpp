@@ -16,13 +16,28 @@ std::string_view trim(std::string_view text) {
   return text.substr(from, text.find_last_not_of(kSpace) - from + 1);
 }
 
+/// Without terminal colours.
+std::string plain(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\x1b') {
+      out.push_back(text[i]);
+      continue;
+    }
+    while (i < text.size() && text[i] != 'm') ++i;
+  }
+  return out;
+}
+
 }  // namespace
 
-StartReport read_start_report(std::string_view log_tail) {
+StartReport read_start_report(std::string_view coloured) {
   StartReport report;
+  const std::string log_tail = plain(coloured);
   const std::size_t at = log_tail.rfind("subprocesses exited unexpectedly");
-  if (at == std::string_view::npos) return report;
-  std::string_view rest = log_tail.substr(at);
+  if (at == std::string::npos) return report;
+  std::string_view rest = std::string_view(log_tail).substr(at);
   // Lines such as "  raylet [exit code=-9]".
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
@@ -94,8 +109,9 @@ DriverProblem read_driver_problem(std::string_view error_type, std::string_view 
   return DriverProblem::none;
 }
 
-std::string last_line(std::string_view text) {
-  text = trim(text);
+std::string last_line(std::string_view coloured) {
+  const std::string kept = plain(coloured);
+  std::string_view text = trim(kept);
   const std::size_t newline = text.rfind('\n');
   if (newline != std::string_view::npos) text = trim(text.substr(newline + 1));
   return std::string(text.substr(0, 300));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kTailWait = 500ms;       ///< Ray's record is terminal: so long may the driver's log still grow
 constexpr Duration kRowHold = 1s;           ///< a dead row: the node's own agent names a better cause within this
-constexpr Duration kWorkersLeave = 3s;      ///< the head waits so long for its workers to leave before it goes
+constexpr Duration kWorkersLeave = 1500ms;  ///< the head waits so long for its workers to leave before it goes
 constexpr Duration kTermGrace = 5s;         ///< between SIGTERM and SIGKILL of `ray start`
 constexpr Duration kKillAgain = 1s;         ///< a process may be born while all are being killed
 constexpr Duration kDrainPoll = 50ms;       ///< are there processes left
@@ -45,6 +45,12 @@ std::string tail_of(std::string_view text, std::size_t bytes) {
   std::size_t from = text.size() - bytes;
   while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0U) == 0x80U) ++from;  // not inside a UTF-8 character
   return std::string(text.substr(from));
+}
+
+std::string head_of(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
+  return std::string(text.substr(0, bytes)) + "…";
 }
 
 }  // namespace
@@ -102,7 +108,8 @@ void Machine::observe(const Facts& facts) {
   mark("agent_up", facts.now);
   status_.ray_start = process_status(facts.ray_start);
   if (facts.ray_start) ray_asked_ = true;
-  if (ray_asked_ && facts.gcs_port_open && !fell(facts.gcs)) {
+  // On the head, what accepts before Ray is started is another program.
+  if ((ray_asked_ || !head()) && facts.gcs_port_open && !fell(facts.gcs)) {
     status_.gcs_up = true;
     mark("gcs_up", facts.now);
   }
@@ -348,7 +355,7 @@ void Machine::look(const Facts& facts, Step& step) {
     status_.driver.phase = DriverPhase::ended;
     mark("driver_end", facts.now);
     return fault(facts, facts.post_final ? cause::kEntrypointNotStarted : cause::kUnknown,
-                 "the cluster's Jobs API refused the entrypoint: " + tail_of(facts.post_error, kEvidenceBytes));
+                 "the cluster's Jobs API refused the entrypoint: " + head_of(facts.post_error, kEvidenceBytes));
   }
   status_.step = "looking for the entrypoint that was submitted before";
   status_.driver.phase = DriverPhase::submitting;
@@ -433,7 +440,7 @@ void Machine::classify_driver(const Facts& facts) {
   if (oom_at_ && facts.mono - *oom_at_ <= kOomNear) {
     return fault(facts, cause::kNodeOom, "the driver's node used more memory than its limit, and the kernel killed a process of it", 137);
   }
-  const std::string text = tail_of(facts.driver_message, kEvidenceBytes);
+  const std::string text = head_of(facts.driver_message, kEvidenceBytes);
   switch (read_driver_problem(facts.driver_error_type, facts.driver_message)) {
     case DriverProblem::runtime_env:
       return fault(facts, cause::kRuntimeEnv, "the runtime environment could not be set up: " + text);

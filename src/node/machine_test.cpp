@@ -687,8 +687,8 @@ TEST(Drain, HeadWaitsForItsWorkersButNotForEver) {
   w.desire(Phase::drained);
   EXPECT_THAT(w.step(), IsEmpty());
   EXPECT_EQ(w.status().step, "waiting for the workers to leave");
-  EXPECT_THAT(w.advance(2s), IsEmpty());
-  EXPECT_THAT(w.advance(1s), ElementsAre("signal 15"));
+  EXPECT_THAT(w.advance(1s), IsEmpty());
+  EXPECT_THAT(w.advance(500ms), ElementsAre("signal 15"));
 }
 
 TEST(Drain, RayThatIgnoresTheSignalIsKilled) {
@@ -738,6 +738,14 @@ TEST(Drain, NodeThatNeverStartedLeavesAtOnce) {
   w.desire(Phase::drained);
   w.facts.logs_shipped = true;
   EXPECT_THAT(w.step(), ElementsAre("finish", "exit 0"));
+}
+
+TEST(Diagnosis, ReportIsReadThroughColours) {
+  const StartReport report = read_start_report(
+      "\x1b[31mSome Ray subprocesses exited unexpectedly:\x1b[39m\n  \x1b[31m\x1b[1mdashboard\x1b[22m\x1b[0m\x1b[2m [exit "
+      "code=-9]\x1b[22m\n");
+  EXPECT_TRUE(report.dashboard);
+  EXPECT_EQ(report.other, "");
 }
 
 TEST(Diagnosis, LastLine) {

@@ -83,6 +83,7 @@ std::vector<std::string> make_argv(const StartSpec& spec, const Features& featur
   if (!features.node_label) add("node-name", spec.node);
   if (features.log_monitor_flag && !spec.log_monitor) add("include-log-monitor", "false");
   argv.emplace_back("--disable-usage-stats");
+  add("log-color", "false");
   return argv;
 }
 
