@@ -14,6 +14,19 @@ void print_error(const Error& error) {
   fmt::print(stderr, "helio: {}\n", error.text());
 }
 
+/// The first word that no command has as its name, when it stands where a command belongs.
+std::optional<std::string> unknown_command(const CLI::App& app, const std::vector<std::string>& args) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "-o" || args[i] == "--output" || args[i] == "--url" || args[i] == "--home") {
+      ++i;
+    } else if (!args[i].starts_with('-')) {
+      const bool known = !app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(args[i]); }).empty();
+      return known ? std::nullopt : std::optional(args[i]);
+    }
+  }
+  return std::nullopt;
+}
+
 /// CLI11 takes words in reverse order.
 int parse(CLI::App& app, std::vector<std::string> args) {
   std::ranges::reverse(args);
@@ -48,14 +61,18 @@ int run_program(std::vector<std::string> args) {
   app.add_option("--url", context->url, "of the daemon (default: $HELIOSTAT_URL, else the one of this home)");
   app.add_option("--home", context->home.root, "data folder (default: $HELIOSTAT_HOME, else ~/.heliostat)");
   app.set_version_flag("--version", std::string("helio ") + HELIO_VERSION);
-  add_submit_commands(app, *context);
-  add_job_commands(app, *context);
-  add_log_commands(app, *context);
-  add_file_commands(app, *context);
-  add_pool_commands(app, *context);
-  add_system_commands(app, *context);
-  add_doctor_command(app, *context);
-  add_completion_commands(app, *context);
+  for (const auto add : {add_submit_commands, add_job_commands, add_log_commands, add_file_commands, add_pool_commands, add_system_commands,
+                         add_doctor_command, add_completion_commands}) {
+    add(app, *context);
+  }
+  if (args.empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return cli_exit_code(ErrorCode::invalid_argument);
+  }
+  if (const auto word = unknown_command(app, args)) {
+    print_error(Error(ErrorCode::invalid_argument, "no command '" + *word + "'; `helio --help` lists them"));
+    return cli_exit_code(ErrorCode::invalid_argument);
+  }
   if (const int parsed = parse(app, std::move(args)); parsed != 0) return std::max(parsed, 0);
   if (!context->action) {
     print_error(Error(ErrorCode::invalid_argument, "nothing to do; `helio --help` lists the commands"));

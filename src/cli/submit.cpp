@@ -149,6 +149,7 @@ Result<int> run(const Context& context, const SubmitFlags& flags) {
 
 void add_shape_options(CLI::App& command, SpecFlags& f) {
   command.add_option("--workers", f.workers, "worker nodes: N, N:FLAVOR, or name=NAME,count=N,flavor=FLAVOR for each group")
+      ->allow_extra_args(false)
       ->group("Shape");
   command.add_option("--head-flavor", f.head_flavor, "flavor of the head")->group("Shape");
   command.add_flag("--head-schedulable", f.head_schedulable, "let tasks run on the head too")->group("Shape");
@@ -160,18 +161,30 @@ void add_shape_options(CLI::App& command, SpecFlags& f) {
 
 void add_code_options(CLI::App& command, SpecFlags& f) {
   command.add_option("--working-dir", f.working_dir, "folder or zip to upload and start in")->group("Code");
-  command.add_option("--py-module", f.py_modules, "Python package folder or zip to upload (repeatable)")->group("Code");
-  command.add_option("--exclude", f.excludes, "pattern of files to leave out of uploads (repeatable)")->group("Code");
+  command.add_option("--py-module", f.py_modules, "Python package folder or zip to upload (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Code");
+  command.add_option("--exclude", f.excludes, "pattern of files to leave out of uploads (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Code");
   command.add_option("--script", f.script, "file whose content is the entrypoint")->group("Code");
   command.add_option("--language", f.language, "of --script: bash, sh, python (default: by its suffix)")->group("Code");
   command.add_option("--command", f.command, "entrypoint as one shell line, instead of words after --")->group("Code");
-  command.add_option("--pip", f.pip, "package to install for the job, such as requests==2.32 (repeatable)")->group("Code");
+  command.add_option("--pip", f.pip, "package to install for the job, such as requests==2.32 (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Code");
   command.add_option("--requirements", f.requirements, "file of packages to install")->group("Code");
   command.add_option("--runtime-env", f.runtime_env, "Ray's runtime_env: JSON, or a YAML or JSON file")->group("Code");
-  command.add_option("--env", f.env, "variable of every node: NAME=VALUE, or NAME to take yours (repeatable)")->group("Code");
-  command.add_option("--secret-env", f.secret_env, "the same, sealed and shown as *** everywhere (repeatable)")->group("Code");
-  command.add_option("--env-file", f.env_files, "file of NAME=VALUE lines (repeatable)")->group("Code");
-  command.add_option("--mount", f.mounts, "host folder: SOURCE[:TARGET][:ro], where the pool allows it (repeatable)")->group("Code");
+  command.add_option("--env", f.env, "variable of every node: NAME=VALUE, or NAME to take yours (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Code");
+  command.add_option("--secret-env", f.secret_env, "the same, sealed and shown as *** everywhere (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Code");
+  command.add_option("--env-file", f.env_files, "file of NAME=VALUE lines (repeatable)")->allow_extra_args(false)->group("Code");
+  command.add_option("--mount", f.mounts, "host folder: SOURCE[:TARGET][:ro], where the pool allows it (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Code");
 }
 
 void add_policy_options(CLI::App& command, SpecFlags& f) {
@@ -182,12 +195,14 @@ void add_policy_options(CLI::App& command, SpecFlags& f) {
   command.add_option("--pending-deadline", f.pending_deadline, "give up after so long in the queue")->group("Policy");
   command.add_option("--readiness", f.readiness, "all nodes must be alive by then (default 10m)")->group("Policy");
   command.add_option("--stop-grace", f.stop_grace, "between the stop signal and the kill (default 30s)")->group("Policy");
-  command.add_option("--retries", f.retries, "CLASS=N: further attempts for platform, node, unknown, user (repeatable)")->group("Policy");
+  command.add_option("--retries", f.retries, "CLASS=N: further attempts for platform, node, unknown, user (repeatable)")
+      ->allow_extra_args(false)
+      ->group("Policy");
   command.add_option("--retain", f.retain, "keep nodes after the end: head=10m or all=10m")->group("Policy");
   command.add_option("--completion", f.completion, "driver (default) or all: whose exit decides")->group("Policy");
   command.add_option("--disk-limit", f.disk_limit, "of a node's folder, such as 5GiB")->group("Policy");
   command.add_option("--log-limit", f.log_limit, "of all logs of an attempt")->group("Policy");
-  command.add_option("--label", f.labels, "KEY=VALUE for people and tools (repeatable)")->group("Policy");
+  command.add_option("--label", f.labels, "KEY=VALUE for people and tools (repeatable)")->allow_extra_args(false)->group("Policy");
 }
 
 void add_spec_options(CLI::App& command, SubmitFlags& flags) {
