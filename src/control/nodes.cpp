@@ -16,19 +16,6 @@ constexpr Duration kRemoveAgain = 15s;
 
 bool going(const model::Node& node) { return node.desired >= Phase::drained; }
 
-/// How far a node is, by what it says.
-NodeState reached(const Draft& draft, const model::Node& node) {
-  const bool heard = node.connected || node.status.sequence > 0;
-  if (node.status.reached >= Phase::driving) return NodeState::serving;
-  if (draft.attempt && draft.attempt->value.state == model::AttemptState::running && node.status.reached >= Phase::joined) {
-    return NodeState::serving;
-  }
-  if (node.status.reached >= Phase::joined) return NodeState::joined;
-  if (heard) return NodeState::connected;
-  if (node.fact.state == model::ProviderState::running) return NodeState::launched;
-  return NodeState::requested;
-}
-
 std::string death_text(const model::Node& node) {
   if (node.status.fault && !node.status.fault->message.empty()) return node.status.fault->message;
   if (!node.fact.detail.empty()) return node.fact.detail;
@@ -70,19 +57,15 @@ void see_off(Draft& draft, Tracked<model::Node>& node) {
   draft.wake_in(kRemoveAgain);
 }
 
-void follow(Draft& draft, Tracked<model::Node>& node) {
-  const NodeState now = reached(draft, node.value);
+/// The states on the way up come with the observations; only silence is noticed here.
+void watch(Draft& draft, Tracked<model::Node>& node) {
   const std::string away = "away/" + node->id.value;
-  if (node->connected || node->fact.state == model::ProviderState::unknown || now < NodeState::connected) {
+  const bool heard_before = node->status.sequence > 0;
+  if (node->connected || !heard_before || node->fact.state != model::ProviderState::running) {
     draft.forget_deadline(away);
   } else if (draft.passed(away, draft.now(), kUnreachableAfter)) {
     draft.go(node, NodeState::unreachable, "its agent does not answer; its processes may be running, so nothing is done to it");
-    return;
-  } else if (node->state == NodeState::unreachable) {
-    return;
   }
-  const bool forward = node->state == NodeState::unreachable ? node->connected : now > node->state;
-  if (forward && now != node->state && model::can_go(node->state, now)) draft.go(node, now, node->status.step);
 }
 
 }  // namespace
@@ -111,7 +94,7 @@ void step_nodes(Draft& draft) {
       // Only a node that nobody has ever seen may be made: making one twice could run its entrypoint twice.
       const bool unseen = node->fact.state == model::ProviderState::unknown && node->fact.cause.empty() && node->status.sequence == 0;
       if (unseen && node->state == NodeState::requested && !draft.memory(node->id).ensured) draft.call(Call::Kind::ensure, node->id);
-      follow(draft, node);
+      watch(draft, node);
     }
   }
 }

@@ -38,6 +38,20 @@ store::ListQuery in_states(std::vector<std::string> states) {
   return query;
 }
 
+/// Reads rows that changed into a map by id.
+template <class Key, class T>
+Result<void> reload(store::ReadTx& tx, const std::set<std::string>& ids, std::map<Key, T>& map, View::Changes& changes) {
+  for (const std::string& id : ids) {
+    changes.scheduling = true;
+    HELIO_TRY(found, tx.find<T>(id));
+    if (found)
+      map[Key(id)] = std::move(*found);
+    else
+      map.erase(Key(id));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<View::Changes> View::refresh(store::Store& store) {
@@ -133,29 +147,18 @@ Result<void> View::apply(store::ReadTx& tx, const Touched& touched, Changes& cha
   }
   for (const std::string& id : touched.clusters) {
     HELIO_TRY(cluster, tx.find<model::Cluster>(id));
-    if (cluster) put(std::move(*cluster), changes);
+    if (cluster)
+      put(std::move(*cluster), changes);
+    else
+      remove_cluster(ClusterId(id), changes);
   }
   for (const std::string& id : touched.nodes) {
     HELIO_TRY(node, tx.find<model::Node>(id));
     if (node) put(std::move(*node), changes);
   }
-  const auto reload = [&]<class T, class Map, class Key>(const std::set<std::string>& ids, Map& map, Key key,
-                                                         std::optional<T>*) -> Result<void> {
-    for (const std::string& id : ids) {
-      changes.scheduling = true;
-      HELIO_TRY(found, tx.find<T>(id));
-      if (found)
-        map[key(id)] = std::move(*found);
-      else
-        map.erase(key(id));
-    }
-    return {};
-  };
-  const auto same = [](const std::string& id) { return id; };
-  const auto host_id = [](const std::string& id) { return HostId(id); };
-  HELIO_CHECK_OK(reload(touched.flavors, flavors_, same, static_cast<std::optional<model::Flavor>*>(nullptr)));
-  HELIO_CHECK_OK(reload(touched.images, images_, same, static_cast<std::optional<model::Image>*>(nullptr)));
-  HELIO_CHECK_OK(reload(touched.hosts, hosts_, host_id, static_cast<std::optional<model::Host>*>(nullptr)));
+  HELIO_CHECK_OK(reload(tx, touched.flavors, flavors_, changes));
+  HELIO_CHECK_OK(reload(tx, touched.images, images_, changes));
+  HELIO_CHECK_OK(reload(tx, touched.hosts, hosts_, changes));
   return {};
 }
 
@@ -223,6 +226,18 @@ void View::remove_job(const JobId& id, Changes& changes) {
   changes.jobs.insert(id);
   changes.scheduling = true;
   drop_if_over(id);
+}
+
+void View::remove_cluster(const ClusterId& id, Changes& changes) {
+  for (auto& [job, aggregate] : aggregates_) {
+    if (!aggregate.cluster || aggregate.cluster->id != id) continue;
+    aggregate.cluster.reset();
+    aggregate.nodes.clear();
+    changes.jobs.insert(job);
+    changes.scheduling = true;
+    drop_if_over(JobId(job));
+    return;
+  }
 }
 
 void View::drop_if_over(const JobId& id) {

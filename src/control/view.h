@@ -69,6 +69,7 @@ class View {
   void put(model::Cluster cluster, Changes& changes);
   void put(model::Node node, Changes& changes);
   void remove_job(const JobId& id, Changes& changes);
+  void remove_cluster(const ClusterId& id, Changes& changes);
   void drop_if_over(const JobId& id);
 
   std::map<JobId, Aggregate> aggregates_;
