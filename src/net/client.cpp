@@ -191,9 +191,8 @@ class BlockingClient final : public HttpClient {
       rest.append(bytes);
       while (!ec && !rest.empty() && !parser->is_done()) {
         rest.erase(0, parser->feed(rest, ec));
-        if (!ec && parser->is_done() && response.status / 100 == 1) begin();  // 100 Continue: the answer is still to come
-        if (!parser->got_some() && !rest.empty()) continue;
-        break;
+        if (ec || !parser->is_done() || response.status / 100 != 1) break;
+        begin();  // that was a 100 Continue: the answer is still to come
       }
       if (too_large) return fail(ErrorCode::resource_exhausted, "the response is larger than {} bytes", request.response_limit);
       if (ec == boost::system::errc::operation_canceled) {
