@@ -16,7 +16,21 @@ namespace {
 constexpr std::size_t kMaxCached = 128;
 constexpr int kBusyTimeoutMs = 5000;
 
-ErrorCode code_of(int rc, int system_errno) {
+/// errno of the last failed call on the database file or its log; sqlite3_system_errno() reads errno when others have changed it.
+bool out_of_space(sqlite3* db) {
+  if (db == nullptr) return false;
+  for (const int which : {SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER}) {
+    sqlite3_file* file = nullptr;
+    int number = 0;
+    if (sqlite3_file_control(db, "main", which, &file) != SQLITE_OK || file == nullptr || file->pMethods == nullptr) continue;
+    if (file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number) != SQLITE_OK) continue;
+    // A quota or a file size limit ends a write like a full disk does.
+    if (number == ENOSPC || number == EDQUOT || number == EFBIG) return true;
+  }
+  return false;
+}
+
+ErrorCode code_of(int rc, sqlite3* db) {
   switch (rc & 0xff) {
     case SQLITE_FULL:
       return ErrorCode::resource_exhausted;
@@ -29,12 +43,7 @@ ErrorCode code_of(int rc, int system_errno) {
     case SQLITE_READONLY:
       return ErrorCode::permission_denied;
     case SQLITE_IOERR:
-    case SQLITE_CANTOPEN:
-      // A quota or a file size limit ends a write like a full disk does.
-      if (system_errno == ENOSPC || system_errno == EDQUOT || system_errno == EFBIG || system_errno == EMFILE || system_errno == ENFILE) {
-        return ErrorCode::resource_exhausted;
-      }
-      return ErrorCode::internal;
+      return out_of_space(db) ? ErrorCode::resource_exhausted : ErrorCode::internal;
     default:
       return ErrorCode::internal;
   }
@@ -170,7 +179,7 @@ void Connection::rollback() {
 std::int64_t Connection::changes() const { return sqlite3_changes64(db_); }
 
 Error Connection::error(int rc, std::string_view doing) const {
-  const ErrorCode code = code_of(rc, db_ == nullptr ? 0 : sqlite3_system_errno(db_));
+  const ErrorCode code = code_of(rc, db_);
   const char* text = db_ == nullptr ? sqlite3_errstr(rc) : sqlite3_errmsg(db_);
   if (code == ErrorCode::resource_exhausted) return Error(code, fmt::format("{}: no space left for the database ({})", doing, text));
   return Error(code, fmt::format("{}: {} (sqlite {})", doing, text, rc));
