@@ -19,6 +19,7 @@ constexpr std::array kMarks{
     MarkText{"accepted", "accepted", ""},
     MarkText{"admitted", "admitted", "queued"},
     MarkText{"agents_up", "agents up", "agents"},
+    MarkText{"ray_exec", "Ray started on the head", "exec"},
     MarkText{"gcs_up", "Ray's GCS up", "GCS"},
     MarkText{"api_up", "Ray's job API up", "job API"},
     MarkText{"nodes_alive", "all nodes alive", "nodes"},
@@ -67,6 +68,8 @@ std::string mark_label(std::string_view mark) {
 std::vector<Stage> stages_of(const model::Attempt& attempt) {
   std::vector<model::Mark> marks;
   for (const model::Mark& mark : attempt.marks) {
+    // A later attempt did not wait since the submit.
+    if (mark.name == "accepted" && attempt.number > 1) continue;
     if (mark_text(mark.name) != nullptr) marks.push_back(mark);
   }
   std::ranges::stable_sort(marks, {}, &model::Mark::at);

@@ -22,7 +22,7 @@ void Progress::update(const model::Job& job, const std::vector<model::Attempt>& 
     }
     for (std::size_t& next = shown_marks_[i]; next < attempt.marks.size(); ++next) {
       const model::Mark& mark = attempt.marks[next];
-      say(mark_label(mark.name), mark.at);
+      if (mark.name != "accepted" || attempt.number == 1) say(mark_label(mark.name), mark.at);
     }
     const bool ended = is_terminal(attempt.state) || attempt.state == model::AttemptState::ending;
     waiting_for_ = ended || attempt.state == model::AttemptState::running ? std::string() : attempt.reason;
