@@ -134,14 +134,37 @@ class NoDriver final : public CgroupDriver {
 
 // --- v2 ---------------------------------------------------------------------------------------------------------------------------
 
+bool has_word(const std::string& path, std::string_view word) {
+  const auto text = read_file(path, 4096);
+  if (!text) return false;
+  for (const std::string_view line : split(*text, '\n')) {
+    const auto words = split(line, ' ');
+    if (std::ranges::find(words, word) != words.end()) return true;
+  }
+  return false;
+}
+
+/// Lets children of `folder` have their own limits.
+Result<void> delegate(const std::string& folder, bool pids) {
+  for (const std::string_view controller : {"memory", "cpu", "pids"}) {
+    if (controller == "pids" && !pids) continue;
+    const std::string file = folder + "/cgroup.subtree_control";
+    if (!has_word(file, controller)) HELIO_CHECK_OK(put(file, fmt::format("+{}", controller)));
+  }
+  return {};
+}
+
 class V2Driver final : public CgroupDriver {
  public:
   V2Driver(std::string parent, bool pids) : parent_(std::move(parent)), pids_(pids) {}
+  ~V2Driver() override { rmdir(parent_.c_str()); }  // only when no group is left
   [[nodiscard]] CgroupKind kind() const override { return CgroupKind::v2; }
   [[nodiscard]] std::string about() const override { return "cgroup v2"; }
   Result<void> create(const std::string& name, const CgroupLimits& limits) override {
     if (!good_name(name)) return fail(ErrorCode::invalid_argument, "bad cgroup name {}", name);
     const std::string group = folder(name);
+    HELIO_CHECK_OK(make_group(parent_));
+    HELIO_CHECK_OK(delegate(parent_, pids_));
     HELIO_CHECK_OK(make_group(group));
     HELIO_CHECK_OK(put(group + "/memory.max", limits.memory.n > 0 ? std::to_string(limits.memory.n) : "max"));
     if (exists(group + "/memory.swap.max")) HELIO_CHECK_OK(put(group + "/memory.swap.max", limits.memory.n > 0 ? "0" : "max"));
@@ -162,26 +185,6 @@ class V2Driver final : public CgroupDriver {
   std::string parent_;
   bool pids_;
 };
-
-bool has_word(const std::string& path, std::string_view word) {
-  const auto text = read_file(path, 4096);
-  if (!text) return false;
-  for (const std::string_view line : split(*text, '\n')) {
-    const auto words = split(line, ' ');
-    if (std::ranges::find(words, word) != words.end()) return true;
-  }
-  return false;
-}
-
-/// Lets children of `folder` have their own limits.
-Result<void> delegate(const std::string& folder, bool pids) {
-  for (const std::string_view controller : {"memory", "cpu", "pids"}) {
-    if (controller == "pids" && !pids) continue;
-    const std::string file = folder + "/cgroup.subtree_control";
-    if (!has_word(file, controller)) HELIO_CHECK_OK(put(file, fmt::format("+{}", controller)));
-  }
-  return {};
-}
 
 /// A v2 group with members cannot share out controllers. When this process is the only member (a systemd unit with Delegate=yes), it
 /// moves into a leaf of its own, as systemd's documentation asks of such services.
@@ -222,6 +225,9 @@ class V1Driver final : public CgroupDriver {
  public:
   /// Controller to parent folder; "memory" is always there.
   explicit V1Driver(std::map<std::string, std::string> parents) : parents_(std::move(parents)) {}
+  ~V1Driver() override {
+    for (const std::string& parent : hierarchies()) rmdir(parent.c_str());  // only when no group is left
+  }
   [[nodiscard]] CgroupKind kind() const override { return CgroupKind::v1; }
   [[nodiscard]] std::string about() const override {
     std::string names;
@@ -230,7 +236,10 @@ class V1Driver final : public CgroupDriver {
   }
   Result<void> create(const std::string& name, const CgroupLimits& limits) override {
     if (!good_name(name)) return fail(ErrorCode::invalid_argument, "bad cgroup name {}", name);
-    for (const auto& [controller, parent] : parents_) HELIO_CHECK_OK(make_group(parent + "/" + name));
+    for (const auto& [controller, parent] : parents_) {
+      HELIO_CHECK_OK(make_group(parent));
+      HELIO_CHECK_OK(make_group(parent + "/" + name));
+    }
     HELIO_CHECK_OK(limit_memory(folder(name), limits.memory));
     if (const auto cpu = parents_.find("cpu"); cpu != parents_.end()) {
       const std::string group = cpu->second + "/" + name;
@@ -396,6 +405,9 @@ Result<std::int64_t> cgroup_oom_kills(const std::string& folder) {
   if (exists(folder + "/memory.events")) return get_keyed(folder + "/memory.events", "oom_kill");
   return get_keyed(folder + "/memory.oom_control", "oom_kill");
 }
+
+Result<void> kill_cgroup(const std::string& folder) { return kill_group(folder); }
+Result<void> remove_cgroup(const std::string& folder) { return remove_group(folder); }
 
 Result<Bytes> cgroup_memory_used(const std::string& folder) {
   const std::string v2 = folder + "/memory.current";

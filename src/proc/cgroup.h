@@ -21,7 +21,8 @@ struct CgroupLimits {
 enum class CgroupKind { v2, v1, none };
 
 /// Makes groups below one parent folder, which lies below this process's own cgroup: what contains us contains our children.
-/// Names are [A-Za-z0-9._-]+. All calls are idempotent and synchronous; any thread.
+/// Names are [A-Za-z0-9._-]+. All calls are idempotent and synchronous; any thread. The parent folder goes with the driver when it is
+/// empty.
 class CgroupDriver {
  public:
   virtual ~CgroupDriver() = default;
@@ -50,6 +51,9 @@ std::unique_ptr<CgroupDriver> make_no_cgroup_driver(const std::string& why);
 /// How many processes the kernel killed there because the limit was reached.
 Result<std::int64_t> cgroup_oom_kills(const std::string& folder);
 Result<Bytes> cgroup_memory_used(const std::string& folder);
+/// By folder, when it was made by a driver that lived elsewhere; otherwise as CgroupDriver::kill and remove.
+Result<void> kill_cgroup(const std::string& folder);
+Result<void> remove_cgroup(const std::string& folder);
 
 /// Where a controller is mounted and where this process is in it; parsed apart so that it can be tested.
 struct CgroupMount {

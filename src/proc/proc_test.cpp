@@ -319,10 +319,6 @@ TEST_F(ProcTest, MemoryLimitKillsAndIsCounted) {
   EXPECT_TRUE(eventually([&] { return driver->remove("n").has_value(); }));
   EXPECT_TRUE(driver->remove("n")) << "twice is fine";
   EXPECT_THAT(driver->list(), IsEmpty());
-  for (std::string parent : driver->procs_files("x")) {
-    parent.resize(parent.find("/x/cgroup.procs"));
-    rmdir(parent.c_str());
-  }
 }
 
 TEST(CgroupMounts, AreParsedWithContainersAndControllers) {
