@@ -32,8 +32,8 @@ Result<std::string> zstd_decompress(std::string_view frame, std::size_t size) {
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != size) return fail(ErrorCode::internal, "zstd: not a frame of {} bytes", size);
   std::string out;
   std::size_t n = 0;
-  out.resize_and_overwrite(size, [&](char* data, std::size_t capacity) {
-    n = ZSTD_decompress(data, capacity, frame.data(), frame.size());
+  out.resize_and_overwrite(size, [&](char* data, std::size_t /*allocated*/) {
+    n = ZSTD_decompress(data, size, frame.data(), frame.size());
     return ZSTD_isError(n) != 0 ? 0 : n;
   });
   if (ZSTD_isError(n) != 0) return fail(ErrorCode::internal, "zstd: {}", ZSTD_getErrorName(n));

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace helio::store {
@@ -99,6 +100,7 @@ class FileLogStore final : public LogStore {
   Result<StreamPtr> find(const StreamKey& key);
   Result<std::vector<StreamKey>> keys_of(const AttemptId& attempt) const;
   Result<std::shared_ptr<SealedReader>> sealed_reader(const std::string& path);
+  static Result<void> sync_folders(const std::vector<StreamPtr>& streams);
   void bound_open_files();
   /// Takes the attempt's streams out of memory; their files say all.
   std::vector<StreamPtr> drop(const AttemptId& attempt);
@@ -195,12 +197,38 @@ Result<void> FileLogStore::mark_ended(const StreamKey& key) {
 }
 
 Result<void> FileLogStore::sync(const std::vector<StreamKey>& keys) {
+  std::vector<StreamPtr> fresh;
+  Result<void> result;
   for (const StreamKey& key : keys) {
-    HELIO_TRY(stream, find(key));
-    const bool was_open = stream->has_open_files();
-    HELIO_CHECK_OK(stream->sync());
+    auto stream = find(key);
+    if (!stream) {
+      result = fail(std::move(stream).error());
+      break;
+    }
+    const bool was_open = (*stream)->has_open_files();
+    auto synced = (*stream)->sync();
     if (!was_open) bound_open_files();
+    if (!synced) {
+      result = fail(std::move(synced).error());
+      break;
+    }
+    if (*synced) fresh.push_back(std::move(*stream));
   }
+  // Once for all: new streams of a node share their folders.
+  if (auto folders = sync_folders(fresh); !folders) {
+    for (const StreamPtr& stream : fresh) stream->names_not_durable();
+    if (result) result = std::move(folders);
+  }
+  return result;
+}
+
+Result<void> FileLogStore::sync_folders(const std::vector<StreamPtr>& streams) {
+  std::set<std::string> folders;
+  for (const StreamPtr& stream : streams) {
+    const logs::StreamPaths& paths = stream->paths();
+    folders.insert({paths.node, paths.attempt, paths.root});
+  }
+  for (const std::string& folder : folders) HELIO_CHECK_OK(logs::sync_path(folder));
   return {};
 }
 
@@ -311,13 +339,26 @@ std::vector<StreamPtr> FileLogStore::drop(const AttemptId& attempt) {
 Result<void> FileLogStore::seal(const AttemptId& attempt) {
   const std::lock_guard lock(seal_mutex_);
   HELIO_TRY(keys, keys_of(attempt));
+  std::vector<StreamPtr> sealed;
+  Result<void> result;
   for (const StreamKey& key : keys) {
-    HELIO_TRY(stream, find(key));
-    HELIO_CHECK_OK(stream->seal());
+    auto stream = find(key);
+    auto done = stream ? Result<void>() : fail(std::move(stream).error());
+    if (stream && (*stream)->sealed()) continue;
+    if (stream) done = (*stream)->seal();
+    if (done) {
+      sealed.push_back(std::move(*stream));
+    } else if (result) {
+      // The others can be sealed all the same; this one is tried again with the next call.
+      result = std::move(done);
+    }
   }
-  drop(attempt);
+  // The new names are durable before the old files go. A crash in between leaves both, and load() removes the old one.
+  HELIO_CHECK_OK(sync_folders(sealed));
+  for (const StreamPtr& stream : sealed) HELIO_CHECK_OK(stream->remove_plain());
+  if (result) drop(attempt);
   wake(attempt);
-  return {};
+  return result;
 }
 
 Result<void> FileLogStore::remove(const AttemptId& attempt) {

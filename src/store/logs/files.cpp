@@ -38,10 +38,11 @@ Result<std::int64_t> File::size() const {
 Result<std::string> File::read(std::int64_t offset, std::size_t n) const {
   std::string out;
   bool ok = true;
-  out.resize_and_overwrite(n, [&](char* data, std::size_t capacity) {
+  // libstdc++ 12 calls this with what it has allocated, which may be more than was asked for.
+  out.resize_and_overwrite(n, [&](char* data, std::size_t /*allocated*/) {
     std::size_t done = 0;
-    while (done < capacity) {
-      const ssize_t got = ::pread(fd_, data + done, capacity - done, static_cast<off_t>(offset) + static_cast<off_t>(done));
+    while (done < n) {
+      const ssize_t got = ::pread(fd_, data + done, n - done, static_cast<off_t>(offset) + static_cast<off_t>(done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) ok = false;
       if (got <= 0) break;

@@ -71,7 +71,7 @@ Result<std::shared_ptr<Stream>> Stream::load(const std::string& dir, const Strea
     HELIO_CHECK_OK(unlink_path(paths.log()));
   } else {
     meta.size = size_of(paths.log());
-    stream->meta_dirty_ = true;
+    stream->names_dirty_ = true;
   }
   HELIO_CHECK_OK(stream->load_index());
   return stream;
@@ -199,43 +199,38 @@ Result<void> Stream::write_meta() {
   const json::Object object{
       {"kind", meta_.kind}, {"ended", meta_.ended}, {"size", meta_.size}, {"first_at", meta_.first_at.us}, {"last_at", meta_.last_at.us}};
   HELIO_CHECK_OK(replace_file(paths_.meta(), json::dump(object)));
-  meta_dirty_ = true;
+  names_dirty_ = true;
   return {};
 }
 
-Result<void> Stream::sync_meta() {
-  for (const std::string& path : {paths_.meta(), paths_.node, paths_.attempt, paths_.root}) HELIO_CHECK_OK(sync_path(path));
-  return {};
-}
-
-Result<void> Stream::sync() {
+Result<bool> Stream::sync() {
   std::shared_ptr<File> log;
-  std::shared_ptr<File> index;
   std::int64_t size = 0;
-  bool meta = false;
+  bool names = false;
   {
     const std::lock_guard lock(mutex_);
-    if (meta_.sealed || forgotten_) return {};
+    if (meta_.sealed || forgotten_) return false;
     size = meta_.size;
-    meta = std::exchange(meta_dirty_, false);
-    if (size > meta_.durable || meta) {
+    names = std::exchange(names_dirty_, false);
+    if (size > meta_.durable) {
       HELIO_CHECK_OK(open_files());
       log = log_;
-      if (meta) index = index_;
     }
   }
-  if (!log) return {};
-  auto done = size > 0 ? log->sync() : Result<void>();
-  if (done && index) done = index->sync();
-  if (done && meta) done = sync_meta();
+  auto done = log ? log->sync() : Result<void>();
+  if (done && names) done = sync_path(paths_.meta());
   const std::lock_guard lock(mutex_);
-  if (done) {
-    meta_.durable = std::max(meta_.durable, size);
-  } else {
-    meta_dirty_ = meta_dirty_ || meta;
+  if (!done) {
+    names_dirty_ = names_dirty_ || names;
     return fail(std::move(done).error().during("log " + paths_.base));
   }
-  return {};
+  meta_.durable = std::max(meta_.durable, size);
+  return names;
+}
+
+void Stream::names_not_durable() {
+  const std::lock_guard lock(mutex_);
+  names_dirty_ = true;
 }
 
 Result<void> Stream::seal() {
@@ -250,38 +245,29 @@ Result<void> Stream::seal() {
     sealing_ = true;
   }
   const std::string fresh = paths_.zst() + ".tmp";
-  auto done = [&]() -> Result<void> {
-    HELIO_TRY(stored, write_sealed(*log, size, fresh));
-    return finish_seal(stored);
-  }();
+  auto stored = write_sealed(*log, size, fresh);
   const std::lock_guard lock(mutex_);
   sealing_ = false;
+  auto done = stored ? Result<void>() : fail(std::move(stored).error());
+  if (done && forgotten_) done = fail(ErrorCode::not_found, "the log was removed");
+  if (done) done = rename_path(fresh, paths_.zst());
   if (!done) {
     static_cast<void>(unlink_path(fresh));
     return fail(std::move(done).error().during("seal " + paths_.base));
   }
-  return {};
-}
-
-Result<void> Stream::finish_seal(std::int64_t stored) {
-  const std::lock_guard lock(mutex_);
-  if (forgotten_) return fail(ErrorCode::not_found, "log {} was removed", paths_.base);
-  const bool ended = std::exchange(meta_.ended, true);
-  // Description, sealed file, then the end of the old one: at each moment one whole copy is named.
-  auto done = write_meta();
-  if (done) done = index_->sync();
-  if (done) done = rename_path(paths_.zst() + ".tmp", paths_.zst());
-  if (!done) {
-    meta_.ended = ended;
-    return done;
-  }
+  // The .meta file needs no change: that a sealed file is there says that the stream has ended, and its table says the size.
   meta_.sealed = true;
+  meta_.ended = true;
   meta_.durable = meta_.size;
-  meta_.stored = stored;
   log_.reset();
   index_.reset();
   open_.store(false, std::memory_order_relaxed);
-  HELIO_CHECK_OK(sync_meta());
+  return {};
+}
+
+Result<void> Stream::remove_plain() {
+  const std::lock_guard lock(mutex_);
+  if (!meta_.sealed) return {};
   return unlink_path(paths_.log());
 }
 
@@ -303,7 +289,9 @@ Result<std::optional<std::string>> Stream::read(std::int64_t offset, std::size_t
 
 Result<std::int64_t> Stream::indexed_offset(Timestamp time) {
   const std::lock_guard lock(mutex_);
-  if (meta_.last_at < time || entries_ == 0) return meta_.size;
+  if (meta_.last_at < time) return meta_.size;
+  // The index was lost: rather too much than nothing.
+  if (entries_ == 0) return 0;
   // What came after the last entry is younger than it, though none of it has its own.
   if (last_entry_.at < time) return last_entry_.offset;
   HELIO_TRY(index, File::open(paths_.idx(), O_RDONLY));

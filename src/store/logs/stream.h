@@ -42,8 +42,12 @@ class Stream {
 
   Result<std::int64_t> append(std::int64_t offset, std::string_view bytes, Timestamp now);
   Result<void> mark_ended();
-  Result<void> sync();
+  /// Makes the bytes durable. True: names in its folders are new, and sync_folders() must follow before anybody relies on them.
+  Result<bool> sync();
+  void names_not_durable();
+  /// Compresses into the .zst file, from which on the stream is read. The .log file stays for remove_plain(), once the folder is synced.
   Result<void> seal();
+  Result<void> remove_plain();
   /// Of bytes that are not sealed; nullopt when they are: then read the .zst file.
   Result<std::optional<std::string>> read(std::int64_t offset, std::size_t max);
   /// Offset of the first index entry at or after `time`; size when all is older. Not cut to a line.
@@ -75,8 +79,6 @@ class Stream {
   Result<Entry> entry(const File& index, std::int64_t number) const;
   void index_append(std::int64_t offset, Timestamp now);
   Result<void> write_meta();
-  Result<void> sync_meta();
-  Result<void> finish_seal(std::int64_t stored);
 
   const StreamPaths paths_;
   std::atomic<std::uint64_t> last_used_{0};
@@ -88,7 +90,7 @@ class Stream {
   std::shared_ptr<File> index_;
   std::int64_t entries_ = 0;  ///< valid ones in the index
   Entry last_entry_;
-  bool meta_dirty_ = false;  ///< the .meta file or a folder entry is not yet durable
+  bool names_dirty_ = false;  ///< the .meta file or a folder entry is not yet durable
   bool sealing_ = false;
   bool forgotten_ = false;
 };
