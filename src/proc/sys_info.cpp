@@ -21,6 +21,8 @@
 namespace helio::proc {
 namespace {
 
+constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD of the kernel's sched.h
+
 template <class T>
 std::optional<T> number(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -155,6 +157,7 @@ Result<ProcessStat> process_stat(pid_t pid) {
   out.session = static_cast<pid_t>(field(6));
   out.cpu_ticks = field(14) + field(15);
   out.start_ticks = field(22);
+  out.kernel_thread = (field(9) & kKernelThread) != 0;
   out.resident = {static_cast<std::int64_t>(field(24)) * sysconf(_SC_PAGESIZE)};
   return out;
 }
@@ -195,8 +198,23 @@ std::optional<std::string> find_variable(std::string_view environ, std::string_v
 
 }  // namespace
 
+namespace {
+
+/// In the middle of an exec a process shows no environment for some microseconds: one that has none is looked at again.
+std::optional<std::string> settled_environ(pid_t pid) {
+  constexpr useconds_t kPause = 500;
+  for (int attempt = 0;; ++attempt) {
+    auto environ = read_file(fmt::format("/proc/{}/environ", pid));
+    if (!environ) return std::nullopt;
+    if (!environ->empty() || attempt == 4) return std::move(*environ);
+    usleep(kPause);
+  }
+}
+
+}  // namespace
+
 std::optional<std::string> environ_value(pid_t pid, std::string_view name) {
-  const auto environ = read_file(fmt::format("/proc/{}/environ", pid));
+  const auto environ = settled_environ(pid);
   return environ ? find_variable(*environ, name) : std::nullopt;
 }
 
@@ -207,14 +225,16 @@ std::vector<TaggedProcess> tagged_processes() {
     if (pid == self) continue;
     struct stat owner{};
     if (stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0 || owner.st_uid != geteuid()) continue;
-    const auto before = start_ticks(pid);
-    const auto environ = read_file(fmt::format("/proc/{}/environ", pid));
-    if (!before || !environ) continue;
+    const auto before = process_stat(pid);
+    if (!before || before->state == 'Z' || before->kernel_thread) continue;
+    const auto environ = settled_environ(pid);
+    if (!environ) continue;
     auto node = find_variable(*environ, kNodeTag);
     if (!node || node->empty()) continue;
     const auto now = process_stat(pid);
-    if (!now || now->start_ticks != *before || now->state == 'Z') continue;
-    out.push_back({.pid = pid, .start_ticks = *before, .node = std::move(*node), .home = find_variable(*environ, kHomeTag).value_or("")});
+    if (!now || now->start_ticks != before->start_ticks || now->state == 'Z') continue;
+    out.push_back(
+        {.pid = pid, .start_ticks = before->start_ticks, .node = std::move(*node), .home = find_variable(*environ, kHomeTag).value_or("")});
   }
   return out;
 }

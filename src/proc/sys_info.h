@@ -46,6 +46,7 @@ struct ProcessStat {
   std::uint64_t start_ticks = 0;
   std::uint64_t cpu_ticks = 0;  ///< user + system, in units of sysconf(_SC_CLK_TCK)
   Bytes resident;
+  bool kernel_thread = false;
 };
 /// Error not_found when it has ended.
 Result<ProcessStat> process_stat(pid_t pid);

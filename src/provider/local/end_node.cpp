@@ -128,7 +128,7 @@ model::ProviderFact LocalProvider::Impl::judge(const EntryPtr& entry) {
     fact.detail = entry->clean ? "left its final status" : "ended without a final status";
   }
   if (entry->clean || entry->removal) return fact;  // what our own teardown does is nobody's fault
-  if (entry->rebooted) {
+  if (const auto record = proc::read_record(entry->folder.record()); record && record->boot_id != boot_id_) {
     fact.detail = "boot id differs: the machine was restarted";
     fact.cause = model::cause::kHostReboot;
     return fact;

@@ -70,7 +70,6 @@ void LocalProvider::Impl::adopt(const EntryPtr& entry) {
     if (!record && access(entry->folder.record().c_str(), F_OK) != 0) {
       return set_stage(entry, Stage::requested, model::ProviderState::unknown, "prepared, but not started");
     }
-    entry->rebooted = record && record->boot_id != boot_id_;
     // observe() or the next remove() goes on from here. Not over for those who list: its logs are to be saved first.
     return set_stage(entry, Stage::settling, model::ProviderState::running, "its agent has ended; its logs are being saved");
   }
