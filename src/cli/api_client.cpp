@@ -62,12 +62,12 @@ Error problem_error(int status, std::string_view body) {
   }
   std::string message = string_member(*object, "detail");
   if (message.empty()) message = string_member(*object, "title");
-  Error error(*code, std::move(message));
-  if (std::string path = string_member(*object, "path"); !path.empty()) error = std::move(error).at(std::move(path));
+  Error error = Error(*code, std::move(message)).at(string_member(*object, "path"));
   if (const json::Value* args = object->if_contains("args"); args != nullptr && args->is_object()) {
     for (const auto& member : args->get_object()) {
       std::string value = member.value().is_string() ? std::string(member.value().get_string()) : json::dump(member.value());
-      error = std::move(error).with(std::string(member.key()), std::move(value));
+      Error more(std::move(error).with(std::string(member.key()), std::move(value)));
+      error = std::move(more);
     }
   }
   return error;
@@ -188,9 +188,11 @@ Result<net::Headers> ApiClient::download(const std::string& target, const std::f
 Result<json::Array> ApiClient::list(const std::string& target, std::size_t at_most) {
   json::Array all;
   std::string cursor;
+  const bool paged = target.starts_with("/v1/jobs") && !target.starts_with("/v1/jobs/");  // other lists are short and come whole
   do {
     const std::size_t want = at_most == 0 ? kPage : std::min(kPage, at_most - all.size());
-    std::string page = target + (target.contains('?') ? "&" : "?") + "limit=" + std::to_string(want);
+    std::string page = target;
+    if (paged) page += (target.contains('?') ? "&" : "?") + ("limit=" + std::to_string(want));
     if (!cursor.empty()) page += "&cursor=" + net::url_encode(cursor);
     HELIO_TRY(reply, get(page));
     HELIO_TRY(items, take_page(std::move(reply), cursor));

@@ -1,5 +1,6 @@
 #include "cli/outcome.h"
 
+#include "cli/api_client.h"
 #include "cli/base64.h"
 #include "cli/context.h"
 #include "cli/progress.h"
@@ -55,6 +56,14 @@ TEST(Outcome, the_closing_text_names_cause_evidence_and_what_next) {
   EXPECT_NE(text.find("entrypoint.exit: because"), std::string::npos);
   EXPECT_NE(text.find("driver: Traceback ValueError: no"), std::string::npos);
   EXPECT_NE(text.find("helio logs j-1"), std::string::npos);
+}
+
+TEST(ApiClient, a_problem_document_keeps_message_path_and_arguments) {
+  const Error error =
+      problem_error(429, R"({"code":"resource_exhausted","detail":"too big","path":"$.workers[0].count","args":{"largest":"3"}})");
+  EXPECT_EQ(error.text(), "resource_exhausted at $.workers[0].count: too big [largest=3]");
+  EXPECT_EQ(problem_error(502, "<html>").code(), ErrorCode::internal);
+  EXPECT_EQ(query({{"a", "x y"}, {"b", ""}, {"c", "1"}}), "?a=x%20y&c=1");
 }
 
 TEST(Progress, each_mark_is_said_once_whatever_the_number_of_updates) {
