@@ -66,6 +66,12 @@ bool eventually(F condition) {
   return condition();
 }
 
+/// A failing assertion leaves nothing running.
+struct KillAtEnd {
+  std::shared_ptr<Process> process;
+  ~KillAtEnd() { static_cast<void>(process->signal(SIGKILL)); }
+};
+
 class ProcTest : public testing::Test {
  protected:
   ProcTest() {
@@ -205,6 +211,7 @@ TEST_F(ProcTest, IsolatedProcessIsFirstOfItsWorldAndItsEndIsTheEndOfAll) {
   Box<ExitStatus> end;
   auto process = spawn_isolated(loop_, options, [&](ExitStatus s) { end.put(s); });
   ASSERT_TRUE(process) << process.error().text();
+  const KillAtEnd guard{*process};
   ASSERT_TRUE(eventually([&] { return output().ends_with("ready\n"); }));
   EXPECT_TRUE(output().starts_with("1\n")) << "it is process 1: " << output();
   EXPECT_LT(std::stoi(output().substr(2)), 10) << "it sees its own processes only: " << output();
@@ -240,6 +247,7 @@ TEST_F(ProcTest, ALockedNodeIsNotStartedTwice) {
   Box<ExitStatus> end;
   auto first = spawn_isolated(loop_, options, [&](ExitStatus s) { end.put(s); });
   ASSERT_TRUE(first);
+  const KillAtEnd guard{*first};
   const auto second = spawn_isolated(loop_, options, nullptr);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), ErrorCode::conflict);
@@ -407,6 +415,7 @@ TEST_F(ProcTest, MachineFactsAndProcesses) {
   auto process =
       spawn(loop_, {.argv = {"sleep", "1000"}, .env = {"PATH=/usr/bin:/bin", "RAY_CLOUD_INSTANCE_ID=n-1", "HELIOSTAT_HOME_ID=h"}}, nullptr);
   ASSERT_TRUE(process);
+  const KillAtEnd guard{*process};
   EXPECT_THAT(children_of(getpid(), "sleep"), Contains((*process)->pid()));
   EXPECT_THAT(children_of(getpid(), "raylet"), IsEmpty());
   EXPECT_EQ(environ_value((*process)->pid(), "RAY_CLOUD_INSTANCE_ID"), "n-1");

@@ -434,6 +434,10 @@ TEST_F(LocalProviderTest, SweepEndsWhatNobodyKnowsAndNothingElse) {
   };
   const auto ours = sleeper(places().home_id());
   const auto theirs = sleeper("0123456789abcdef");
+  struct KillAtEnd {
+    std::shared_ptr<proc::Process> process;
+    ~KillAtEnd() { static_cast<void>(process->signal(SIGKILL)); }
+  } const guards[] = {{ours}, {theirs}};  // a failing assertion leaves nothing running
   const std::string stray_session = places().session_folder() + "/77/3";
   ASSERT_TRUE(proc::make_folders(stray_session + "/session_x"));
   const std::string stray_folder = home_.nodes() + "/88-0";
@@ -458,7 +462,6 @@ TEST_F(LocalProviderTest, SweepEndsWhatNobodyKnowsAndNothingElse) {
   expect_nothing_left(orphan);
   EXPECT_EQ(listed(known.assignment.node)->state, ProviderState::running);
   EXPECT_THAT(lines("harvests"), IsEmpty());
-  EXPECT_TRUE(theirs->signal(SIGKILL));
 }
 
 TEST_F(LocalProviderTest, PlansAndCapacity) {
