@@ -111,8 +111,9 @@ std::vector<NvidiaGpu> parse_nvidia_smi(std::string_view text) {
 
 std::vector<NvidiaGpu> nvidia_gpus() {
   if (access("/proc/driver/nvidia/version", R_OK) != 0 && access("/dev/nvidiactl", F_OK) != 0) return {};
-  const SpawnOptions options{.argv = {"nvidia-smi", "--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits"},
-                             .env = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib", "LC_ALL=C"}};
+  SpawnOptions options;
+  options.argv = {"nvidia-smi", "--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits"};
+  options.env = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib", "LC_ALL=C"};
   const auto text = run_and_capture(options, 10s);
   if (text) return parse_nvidia_smi(*text);
   log::warn("no word from nvidia-smi, so the models come from /proc and memory sizes are unknown: {}", text.error().text());
