@@ -92,10 +92,12 @@ Result<Page<Row>> list_rows(Connection& db, std::string_view kind, const ListQue
   const std::string tail =
       query.newest_first ? " AND created_seq < ? ORDER BY created_seq DESC" : " AND created_seq > ? ORDER BY created_seq";
   std::string sql = fmt::format("SELECT {} FROM resources WHERE ", kRowColumns);
-  if (query.states.size() > 1 && query.limit > 0) {
-    // Several states come out of the index one after the other: sort their keys, then read the documents of one page only.
-    sql += fmt::format("created_seq IN (SELECT created_seq FROM resources WHERE {}{} LIMIT ?) ORDER BY created_seq{}", conditions(query),
-                       tail, query.newest_first ? " DESC" : "");
+  if (query.states.size() > 1) {
+    // Several states come out of the index one after the other: sort their keys, then read the documents of one page only. Left alone,
+    // SQLite would rather walk through all rows of the kind in order.
+    const std::string_view index = query.parent.empty() && query.workspace.empty() ? "INDEXED BY resources_state" : "";
+    sql += fmt::format("created_seq IN (SELECT created_seq FROM resources {} WHERE {}{} LIMIT ?) ORDER BY created_seq{}", index,
+                       conditions(query), tail, query.newest_first ? " DESC" : "");
   } else {
     sql += conditions(query) + tail + " LIMIT ?";
   }
