@@ -19,9 +19,10 @@ import time
 
 
 class Node:
-    def __init__(self, argv, env):
+    def __init__(self, argv, env, hook=None):
         self.argv = argv
         self.env = env
+        self.hook = hook                     # text of the start hook's module, if there is one
 
 
 def read_recipe(job_id):
@@ -35,7 +36,12 @@ def read_recipe(job_id):
             continue
         if not env.get("RAY_CLOUD_INSTANCE_ID", "").startswith(job_id) or "start" not in argv or "--block" not in argv:
             continue
-        nodes.append(Node(argv[argv.index("start") - 1:], env))
+        hook = None
+        if "RAY_START_HOOK" in env:
+            folder = env["PYTHONPATH"].split(":")[0]
+            with open(f"{folder}/{env['RAY_START_HOOK'].split('.')[0]}.py", encoding="utf-8") as file:
+                hook = file.read()
+        nodes.append(Node(argv[argv.index("start") - 1:], env, hook))
     nodes.sort(key=lambda node: "--head" not in node.argv)
     return nodes
 
@@ -128,6 +134,11 @@ def rehome(recipe, root, base, net):
         for name in ("DASHBOARD_METRIC_PORT", "AUTOSCALER_METRIC_PORT"):
             if name in env:
                 env[name] = re.sub(r"\d+", port, env[name])
+        if node.hook:
+            os.makedirs(f"{root}/hook", exist_ok=True)
+            with open(f"{root}/hook/{env['RAY_START_HOOK'].split('.')[0]}.py", "w", encoding="utf-8") as file:
+                file.write(node.hook)
+            env["PYTHONPATH"] = ":".join([f"{root}/hook"] + env["PYTHONPATH"].split(":")[1:])
         out.append(Node(argv, env))
     return out
 
@@ -158,8 +169,9 @@ def run(recipe, entrypoint, limit=120):
 
         def wait(name, check, pause):
             while not check():
-                if time.monotonic() - started > limit:
-                    raise RuntimeError(f"by hand: stage {name} took over {limit} s, see {root}")
+                if time.monotonic() - started > limit or any(process.poll() is not None for process in processes):
+                    tail = "".join(open(f"{root}/{i}.out", encoding="utf-8", errors="replace").read()[-1500:] for i in range(len(processes)))
+                    raise RuntimeError(f"by hand: stage {name} failed or took over {limit} s: {tail}")
                 time.sleep(pause)
             mark(name)
 
