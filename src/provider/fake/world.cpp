@@ -348,6 +348,11 @@ bool World::alive(const NodeId& node) const {
   return agent != nullptr && agent->alive;
 }
 
+bool World::reachable(const NodeId& node) const {
+  const Agent* agent = find(node);
+  return agent != nullptr && agent->alive && agent->connected;
+}
+
 std::int64_t World::log_written(const NodeId& node) const {
   const auto found = log_written_.find(node);
   return found == log_written_.end() ? 0 : found->second;

@@ -111,6 +111,10 @@ class World {
   /// Nodes whose folder or processes are still there.
   [[nodiscard]] std::vector<NodeId> present() const;
   [[nodiscard]] bool alive(const NodeId& node) const;
+  /// Its agent lives and is connected.
+  [[nodiscard]] bool reachable(const NodeId& node) const;
+  /// What the hosts really have.
+  [[nodiscard]] const std::vector<model::Host>& hosts() const { return hosts_; }
   /// What the node's processes ever wrote to their logs.
   [[nodiscard]] std::int64_t log_written(const NodeId& node) const;
   [[nodiscard]] std::optional<MonoTime> driver_ended(const AttemptId& attempt) const;
