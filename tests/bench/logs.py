@@ -5,7 +5,6 @@ import glob
 import hashlib
 import http.client
 import os
-import re
 import sys
 import threading
 import time
@@ -33,16 +32,14 @@ for i in range(100):
 
 
 def agents_of(job):
-    """pid -> node id of the agents of a job."""
-    out = {}
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
+    """Pids of the agents of a job."""
+    out = []
+    for path in glob.glob("/proc/[0-9]*/environ"):
         try:
-            words = open(path, "rb").read().decode(errors="replace").split("\0")
+            if f"RAY_CLOUD_INSTANCE_ID={job}-".encode() in open(path, "rb").read() and b"helio-agent" in open(path.replace("environ", "cmdline"), "rb").read():
+                out.append(int(path.split("/")[2]))
         except OSError:
             continue
-        match = re.search(r"/(" + re.escape(job) + r"-\d+-[hw]\d*)$", words[2]) if len(words) > 2 and words[0].endswith("helio-agent") else None
-        if match:
-            out[int(path.split("/")[2])] = match.group(1)
     return out
 
 
@@ -74,9 +71,10 @@ def main():
         result = f"{daemon.home}/printed"
         job = daemon.submit({"name": "printer", "entrypoint": {"argv": ["python", "-c", PRINTER % (args.megabytes * 1_000_000), result]}})
         before = cpu_seconds(daemon.pid)
-        agent_cpu, job_state = 0.0, None
+        agent_cpu, agents, job_state = 0.0, [], None
         while job_state not in ("succeeded", "failed", "stopped"):
-            for pid in agents_of(job):
+            agents = agents or agents_of(job)
+            for pid in agents:
                 try:
                     agent_cpu = max(agent_cpu, cpu_seconds(pid))
                 except OSError:
