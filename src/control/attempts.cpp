@@ -101,11 +101,6 @@ Decision settle(Draft& draft, model::Verdict verdict) {
   return decision;
 }
 
-void begin_end(Draft& draft, model::Verdict verdict) {
-  draft.go(AttemptState::ending, verdict.message);
-  settle(draft, std::move(verdict));
-}
-
 AttemptState end_state(const model::Verdict& verdict) {
   if (verdict.cause == cause::kSucceeded) return AttemptState::succeeded;
   if (verdict.cause == cause::kStoppedUser) return AttemptState::stopped;
@@ -143,33 +138,42 @@ void conclude(Draft& draft, const Decision& decision) {
   conclude_job(draft, verdict, decision);
 }
 
-void step_ending(Draft& draft) {
-  Tracked<model::Attempt>& attempt = *draft.attempt;
-  HELIO_CHECK(attempt->verdict.has_value(), "an attempt that ends has a verdict");
-  AttemptFacts facts = facts_of(draft);
-  facts.teardown_since = attempt->state_since;
-  facts.stage = attempt->verdict->stage;
-  const Decision decision = settle(draft, classify(facts).value_or(*attempt->verdict));
+/// What the end waits for; empty when nothing is in the way.
+std::string waiting_for(const Draft& draft, const Decision& decision) {
+  constexpr std::size_t kShown = 3;
   std::vector<std::string> waiting;
-  bool logs_open = false;
   for (const auto& node : draft.nodes) {
-    if (node->state == NodeState::gone) continue;
-    if (kept(draft, node.value, decision)) {
-      if (!node->status.logs_complete) logs_open = true;
-    } else {
-      waiting.push_back(fmt::format("{} ({})", name_of(node.value), node->reason.empty() ? "leaving" : node->reason));
-    }
+    if (node->state == NodeState::gone || kept(draft, node.value, decision)) continue;
+    waiting.push_back(fmt::format("{} ({})", name_of(node.value), node->reason.empty() ? "leaving" : node->reason));
   }
-  if (!waiting.empty()) {
-    constexpr std::size_t kShown = 3;
-    const std::size_t shown = std::min(waiting.size(), kShown);
-    std::string list = fmt::format("{}", fmt::join(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-    if (waiting.size() > shown) list += fmt::format(" and {} more", waiting.size() - shown);
-    draft.explain(attempt, fmt::format("{}; taking down {}", attempt->verdict->message, list));
-    return;
-  }
+  if (waiting.size() <= kShown) return fmt::format("{}", fmt::join(waiting, ", "));
+  const auto shown = waiting.begin() + static_cast<std::ptrdiff_t>(kShown);
+  return fmt::format("{} and {} more", fmt::join(waiting.begin(), shown, ", "), waiting.size() - kShown);
+}
+
+void take_down(Draft& draft, model::Verdict verdict) {
+  Tracked<model::Attempt>& attempt = *draft.attempt;
+  const Decision decision = settle(draft, std::move(verdict));
+  const std::string waiting = waiting_for(draft, decision);
+  if (!waiting.empty()) return draft.explain(attempt, fmt::format("{}; taking down {}", attempt->verdict->message, waiting));
+  const bool logs_open =
+      std::ranges::any_of(draft.nodes, [](const auto& node) { return node->state != NodeState::gone && !node->status.logs_complete; });
   if (logs_open && !draft.passed("kept-logs/" + attempt->id.value, attempt->state_since, kKeptLogs)) return;
   conclude(draft, decision);
+}
+
+void step_ending(Draft& draft) {
+  const model::Attempt& attempt = draft.attempt->value;
+  HELIO_CHECK(attempt.verdict.has_value(), "an attempt that ends has a verdict");
+  AttemptFacts facts = facts_of(draft);
+  facts.teardown_since = attempt.state_since;
+  facts.stage = attempt.verdict->stage;
+  take_down(draft, classify(facts).value_or(*attempt.verdict));
+}
+
+void begin_end(Draft& draft, model::Verdict verdict) {
+  draft.go(AttemptState::ending, verdict.message);
+  take_down(draft, std::move(verdict));
 }
 
 /// Which node is not ready and what it was doing.

@@ -46,7 +46,12 @@ struct Transaction {
 
 /// Something for the provider, done after the transaction is durable. All are idempotent.
 struct Call {
-  enum class Kind { ensure, remove, salvage };
+  enum class Kind {
+    ensure,
+    end,      ///< end it by force; what its disk holds is taken over before
+    salvage,  ///< take over what a dead node's disk holds
+    wipe,     ///< its folder, cgroup and ports, after its death
+  };
   Kind kind = Kind::ensure;
   NodeId node;
   JobId job;

@@ -46,7 +46,9 @@ class Loop::Impl : public std::enable_shared_from_this<Impl> {
   void schedule();
   void execute(const Call& call);
   void ensure(const NodeId& node);
+  void remove(const NodeId& node);
   void salvage(const NodeId& node);
+  void record(const NodeId& node, const model::ProviderFact& fact);
   void after_commit(const Draft& draft);
   void arm();
   void housekeeping();
@@ -224,16 +226,13 @@ void Loop::Impl::execute(const Call& call) {
     case Call::Kind::ensure:
       ensure(call.node);
       break;
-    case Call::Kind::remove:
-      // Before it is ended by force, what its disk holds is taken over; after its death that has happened already.
-      if (const auto found = memory_.find(call.node); found != memory_.end()) {
-        if (!found->second.salvaged) salvage(call.node);
-        found->second.salvaged = false;  // its last words may still come
-        found->second.removed_at = d_.clock.mono();
-      }
-      if (auto removed = d_.provider.remove(call.node, kGrace); !removed) {
-        log::warn("removing node {}: {}", call.node.value, removed.error().text());
-      }
+    case Call::Kind::end:
+      salvage(call.node);
+      memory_[call.node].removed_at = d_.clock.mono();
+      remove(call.node);
+      break;
+    case Call::Kind::wipe:
+      remove(call.node);
       break;
     case Call::Kind::salvage:
       salvage(call.node);
@@ -241,6 +240,10 @@ void Loop::Impl::execute(const Call& call) {
       dirty_.insert(call.job);
       break;
   }
+}
+
+void Loop::Impl::remove(const NodeId& node) {
+  if (auto removed = d_.provider.remove(node, kGrace); !removed) log::warn("removing node {}: {}", node.value, removed.error().text());
 }
 
 void Loop::Impl::ensure(const NodeId& node) {
@@ -259,10 +262,20 @@ void Loop::Impl::ensure(const NodeId& node) {
     return;
   }
   log::warn("making node {}: {}", node.value, failure.detail);
-  if (auto recorded = store::record_fact(d_.store, node, failure, d_.clock.now()); !recorded) {
-    log::error("recording the failure of {}: {}", node.value, recorded.error().text());
-    memory_[node].ensured = false;
-  }
+  record(node, failure);
+}
+
+void Loop::Impl::record(const NodeId& node, const model::ProviderFact& fact) {
+  auto recorded = store::record_fact(d_.store, node, fact, d_.clock.now());
+  if (recorded || recorded.error().code() == ErrorCode::not_found) return;
+  // The provider says it once: it must not be lost to a full disk.
+  log::error("recording what the provider says of {}: {}", node.value, recorded.error().text());
+  d_.executor.after(kAfterError, [weak = weak_from_this(), node, fact] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const std::lock_guard lock(self->mutex_);
+    if (!self->stopped_) self->record(node, fact);
+  });
 }
 
 void Loop::Impl::salvage(const NodeId& node) {
@@ -365,12 +378,7 @@ Result<void> Loop::Impl::start() {
   d_.provider.observe([weak = weak_from_this()](const NodeId& node, const model::ProviderFact& fact) {
     const auto self = weak.lock();
     if (!self) return;
-    self->post([node, fact](Impl& me) {
-      auto recorded = store::record_fact(me.d_.store, node, fact, me.d_.clock.now());
-      if (!recorded && recorded.error().code() != ErrorCode::not_found) {
-        log::error("recording what the provider says of {}: {}", node.value, recorded.error().text());
-      }
-    });
+    self->post([node, fact](Impl& me) { me.record(node, fact); });
   });
   {
     const std::lock_guard lock(mutex_);

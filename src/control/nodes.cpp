@@ -32,7 +32,7 @@ void bury(Draft& draft, Tracked<model::Node>& node) {
   node->connected = false;
   draft.forget_secrets("node/" + node->id.value + "/");
   draft.remove_plan(node->id);
-  draft.call(Call::Kind::remove, node->id);  // its folder, cgroup and ports; the orphan sweep repeats it after a crash
+  draft.call(Call::Kind::wipe, node->id);  // the orphan sweep repeats it after a crash
 }
 
 /// A node that shall go: its agent leaves by itself, and is ended when it does not.
@@ -53,7 +53,7 @@ void see_off(Draft& draft, Tracked<model::Node>& node) {
     return;
   }
   if (memory.removed_at) draft.explain(node, "waiting for the provider's proof that it is dead");
-  draft.call(Call::Kind::remove, node->id);
+  draft.call(Call::Kind::end, node->id);
   draft.wake_in(kRemoveAgain);
 }
 

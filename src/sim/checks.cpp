@@ -139,7 +139,8 @@ void Checks::look_at(const model::Node& node) {
   if (known != nodes_.end()) {
     const bool was_gone = known->second.state == model::NodeState::gone;
     if (was_gone && node.state != model::NodeState::gone) breach("invariant 3: " + node.id.value + " came back");
-    if (went_back(known->second.status, node.status)) breach("protocol: a stale report of " + node.id.value + " was believed");
+    if (!world_.restarted(node.id) && went_back(known->second.status, node.status))
+      breach("protocol: a stale report of " + node.id.value + " was believed");
   }
   if (node.state == model::NodeState::gone && world_.alive(node.id)) breach("invariant 2: " + node.id.value + " is called gone and lives");
   nodes_[node.id] = node;

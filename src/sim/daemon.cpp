@@ -44,7 +44,10 @@ Daemon::Daemon(const Surroundings& around, store::FaultStore::Hook fault, int nu
       number_(number),
       started_(around.time.mono()) {}
 
-Daemon::~Daemon() { *alive_ = false; }
+Daemon::~Daemon() {
+  *alive_ = false;
+  around_.world.detach(this);
+}
 
 Result<void> Daemon::start() {
   HELIO_TRY(lease, faulty_.take_lease(fmt::format("daemon-{}", number_)));

@@ -288,7 +288,6 @@ void Run::crash(Daemon* which) {
     former_.reset();
     return;
   }
-  world_.attach(nullptr);
   daemon_.reset();
   time_.after(rng_.chance(0.3) ? within(0s, 20ms) : within(0s, 10s), [this] { start_daemon(); });
 }

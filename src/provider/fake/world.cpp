@@ -323,6 +323,7 @@ void World::ship(Agent& agent) {
 }
 
 void World::restart_brain(Agent& agent) {
+  restarted_.insert(agent.id());
   const model::Assignment assignment = agent.machine.assignment();
   node::Journal journal = agent.journal;
   journal.sequence = agent.machine.status().sequence;

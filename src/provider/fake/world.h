@@ -75,6 +75,10 @@ class World {
   // --- the daemon's side ---
   /// Agents dial in from now on; null: nobody answers. All connections of the former one break.
   void attach(AgentPort* port);
+  /// As attach(null), if it is this one that agents talk to.
+  void detach(const AgentPort* port) {
+    if (port_ == port) attach(nullptr);
+  }
   /// Hands a newer assignment to a connected agent.
   void push(const NodeId& node, const model::Assignment& assignment);
 
@@ -111,6 +115,8 @@ class World {
   /// Nodes whose folder or processes are still there.
   [[nodiscard]] std::vector<NodeId> present() const;
   [[nodiscard]] bool alive(const NodeId& node) const;
+  /// Its agent's brain was started again: what it reports starts from its journal.
+  [[nodiscard]] bool restarted(const NodeId& node) const { return restarted_.contains(node); }
   /// Its agent lives and is connected.
   [[nodiscard]] bool reachable(const NodeId& node) const;
   /// What the hosts really have.
@@ -169,6 +175,7 @@ class World {
   std::map<AttemptId, int> starts_;
   std::map<AttemptId, MonoTime> driver_ended_;
   std::map<NodeId, std::int64_t> log_written_;
+  std::set<NodeId> restarted_;
   std::vector<std::string> breaches_;
 };
 

