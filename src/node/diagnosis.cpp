@@ -61,8 +61,9 @@ StartReport read_start_report(std::string_view coloured) {
 }
 
 StartProblem read_start_problem(std::string_view log_tail, std::optional<std::int32_t> exit_code) {
-  constexpr std::array kPort{"ddress already in use", "The specified port is", "port is already in use",
-                             "is already occupied",   "Failed to bind",        "is already used"};
+  constexpr std::array kPort{
+      "ddress already in use", "The specified port is", "port is already in use",        "is already occupied",
+      "Failed to bind",        "is already used",       "does not match persisted value"};  // the last: another cluster's GCS answered
   for (const std::string_view text : kPort) {
     if (has(log_tail, text)) return StartProblem::port_in_use;
   }

@@ -35,7 +35,8 @@ std::optional<std::int32_t> exit_code_in(std::string_view message) {
 }  // namespace
 
 Result<std::unique_ptr<net::HttpClient>> open_client(const Endpoint& endpoint) {
-  net::Headers headers;
+  // Old dashboards fail with 500 on requests without one; newer ones take "Mozilla" for a browser and refuse writes.
+  net::Headers headers{{"User-Agent", "heliostat"}};
   if (!endpoint.token_file.empty()) {
     std::ifstream file(endpoint.token_file);
     if (!file) return fail(ErrorCode::not_found, "the cluster's token file {} cannot be read", endpoint.token_file);
