@@ -211,14 +211,16 @@ void check_deadlines(Draft& draft, const Tracked<model::Node>& head) {
   }
   if (phase == DriverPhase::pending) {
     if (draft.passed("submitted" + suffix, draft.marked("submitted").value_or(draft.now()), kSubmittedMax)) {
-      decide_to_end(draft, cause::kEntrypointNotStarted, "the cluster did not start the entrypoint", draft.now());
+      decide_to_end(draft, cause::kEntrypointNotStarted, "the cluster did not start the entrypoint; see the head's Ray logs", draft.now());
     }
     return;
   }
   if (limits.readiness.d <= Duration(0)) return;
   if (!draft.passed("readiness" + suffix, attempt->created, limits.readiness.d)) return;
   decide_to_end(draft, cause::kDeadlineReadiness,
-                fmt::format("not ready after {}: {}", format_duration(limits.readiness.d), unready(draft)), draft.now());
+                fmt::format("not ready after {}: {}; raise limits.readiness, or see the node's Ray logs",
+                            format_duration(limits.readiness.d), unready(draft)),
+                draft.now());
 }
 
 void check_stop(Draft& draft) {

@@ -48,7 +48,6 @@ std::string_view advice(std::string_view id) {
       std::pair{cause::kEntrypointExit, "see the end of the driver's log"},
       std::pair{cause::kEntrypointSignal, "see the driver's log and the node's memory"},
       std::pair{cause::kEntrypointNotStarted, "see the head's Ray logs"},
-      std::pair{cause::kDeadlineReadiness, "raise limits.readiness, or see the node's Ray logs"},
       std::pair{cause::kProviderFailed, "see the daemon's log and `helio doctor`"},
   };
   for (const auto& [name, text] : kAdvice) {
@@ -57,13 +56,18 @@ std::string_view advice(std::string_view id) {
   return {};
 }
 
-Verdict make(std::string_view id, const AttemptFacts& facts, std::string message) {
+Verdict plain(std::string_view id, const AttemptFacts& facts, std::string message) {
   Verdict verdict;
   verdict.cause = std::string(id);
   verdict.charged_to = model::cause_class(id);
   verdict.stage = facts.stage;
+  verdict.message = std::move(message);
+  return verdict;
+}
+
+Verdict make(std::string_view id, const AttemptFacts& facts, std::string message) {
   const std::string_view next = advice(id);
-  verdict.message = next.empty() ? std::move(message) : fmt::format("{}; {}", message, next);
+  Verdict verdict = plain(id, facts, next.empty() ? std::move(message) : fmt::format("{}; {}", message, next));
   if (id == cause::kUnknown) verdict.confidence = model::Confidence::low;
   return verdict;
 }
@@ -218,7 +222,7 @@ std::optional<Verdict> classify(const AttemptFacts& facts) {
     const bool failed_before = std::ranges::any_of(roots, [&](const Candidate& root) { return root.at <= driver->at; });
     if (!all || !failed_before) return driver->verdict;
   }
-  if (facts.asked) roots.push_back({facts.asked->at, 0, make(facts.asked->cause, facts, facts.asked->message)});
+  if (facts.asked) roots.push_back({facts.asked->at, 0, plain(facts.asked->cause, facts, facts.asked->message)});
   const auto first = std::ranges::min_element(roots, {}, [](const Candidate& c) { return std::tuple(c.at, c.rank); });
   if (!driver || driver->verdict.cause == cause::kSucceeded) {
     if (first == roots.end()) return std::nullopt;

@@ -11,6 +11,8 @@ namespace {
 
 constexpr Duration kAdmitWithin = 10s;
 constexpr Duration kNoticeWithin = 60s;
+constexpr std::int64_t kRevisionsAtOnce = 400;  ///< more of them while no time passes: the controllers go round in circles
+constexpr int kReplayEvery = 16;                ///< steps that changed something
 constexpr std::size_t kStoryKept = 400;
 
 std::string when(MonoTime at) { return fmt::format("{:.3f}", static_cast<double>(at.us - 1'000'000) / 1e6); }
@@ -33,6 +35,16 @@ void Checks::after_step() {
   for (; world_breaches_ < world_.breaches().size(); ++world_breaches_) breach(world_.breaches()[world_breaches_]);
   if (store_.revision() == seen_) return;
   if (auto read = store_.read([this](store::ReadTx& tx) { return read_changes(tx); }); !read) breach("store: " + read.error().text());
+  if (++changes_ % kReplayEvery == 0) check_replay();
+  if (time_.mono() != moment_) {
+    moment_ = time_.mono();
+    moment_revision_ = seen_;
+  } else if (seen_ - moment_revision_ > kRevisionsAtOnce) {
+    breach("invariant 3: the controllers write without end");
+  }
+}
+
+void Checks::check_replay() {
   if (auto replayed = replay_.check(); !replayed) breach("invariant 10: " + replayed.error().text());
 }
 
@@ -241,6 +253,7 @@ void Checks::check_secrets() {
 }
 
 void Checks::at_end(const std::set<JobId>& acknowledged) {
+  check_replay();
   for (const JobId& id : acknowledged) {
     if (!jobs_.contains(id)) breach("invariant 1: " + id.value + " was acknowledged and is lost");
   }

@@ -45,6 +45,7 @@ class Checks {
   void check_pool();
   [[nodiscard]] bool fits_now(const model::Job& job) const;
   void check_secrets();
+  void check_replay();
 
   store::Store& store_;
   provider::VirtualTime& time_;
@@ -61,6 +62,9 @@ class Checks {
   std::vector<std::string> breaches_;
   std::vector<std::string> story_;
   std::size_t world_breaches_ = 0;
+  std::int64_t changes_ = 0;
+  MonoTime moment_;
+  std::int64_t moment_revision_ = 0;
 };
 
 }  // namespace helio::sim
