@@ -47,7 +47,7 @@ class HttpClient {
 
 /// Connects and keeps going by itself: no reconnect here, on_close tells. Handlers run on the loop. Errors of the handshake go to on_close
 /// too: a refusal has the code that belongs to its status (401: unauthenticated) and the status as argument `status`.
-/// `url`: ws:// or http://host:port/path. Messages from the server may have 4 MiB. Any thread; the loop must outlive the session.
+/// `url`: ws:// or http://host:port/path. Messages from the server may have 4 MiB. Any thread.
 std::shared_ptr<WsSession> ws_connect(rt::EventLoop& loop, const std::string& url, const Headers& headers, Duration deadline,
                                       std::function<void(std::shared_ptr<WsSession>)> on_open, WsHandlers handlers);
 

@@ -493,7 +493,9 @@ void Session::become_websocket(WsAccept accept) {
     core->websockets.erase(raw);
     core->release();
   });
+  conn->begin_use();
   conn->stream().async_accept(*request, [core = core_, conn, request, open = std::move(accept.open)](const ErrorInfo& ec) mutable {
+    conn->end_use();
     if (ec) return conn->finish(Error(ErrorCode::unavailable, "handshake: " + ec.message()));
     auto work = [core, conn, open = std::move(open)] {
       WsHandlers handlers;

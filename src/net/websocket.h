@@ -10,7 +10,8 @@
 namespace helio::net {
 
 /// One open websocket. Handlers run on the event loop, one at a time, and must not block. Pings keep it alive; a peer that is silent for
-/// 30 s is dropped (on_close: deadline_exceeded). It lives until it is closed, whether or not anyone holds it. Never compressed.
+/// 30 s is dropped (on_close: deadline_exceeded). It lives until it is closed, whether or not anyone holds it, and may be held
+/// for longer than its loop. Never compressed.
 class WsSession {
  public:
   virtual ~WsSession() = default;

@@ -225,6 +225,8 @@ TEST_F(WebsocketTest, unmasked_frames_break_the_protocol) {
       "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
   raw.read_until("\r\n\r\n");
   raw.send("\x81\x02hi");
+  raw.read_until("\x88");
+  raw.close();
   ASSERT_TRUE(server_.is_closed());
   EXPECT_EQ(server_.why->code(), ErrorCode::invalid_argument);
 }
@@ -235,7 +237,8 @@ TEST_F(WebsocketTest, a_message_over_the_limit_closes) {
   EXPECT_TRUE(client_.session->send_binary(std::string((1U << 20U) + 1, 'x')));
   ASSERT_TRUE(server_.is_closed() && client_.is_closed());
   EXPECT_EQ(server_.why->code(), ErrorCode::resource_exhausted);
-  EXPECT_EQ(client_.why->args().at(0).second, "1009");
+  // Whether the close frame (1009) gets through depends on how much of the message was still to be sent.
+  EXPECT_EQ(client_.why->code(), ErrorCode::unavailable);
 }
 
 TEST_F(WebsocketTest, clients_take_larger_messages) {
@@ -300,6 +303,25 @@ TEST_F(WebsocketTest, stop_of_the_server_closes_sessions_quickly) {
   EXPECT_EQ(server_.closes, 1);
   ASSERT_TRUE(client_.is_closed());
   EXPECT_EQ(client_.why->args().at(0).second, "1001");
+}
+
+TEST_F(WebsocketTest, a_session_may_be_held_for_longer_than_its_loop) {
+  std::shared_ptr<WsSession> open;
+  std::shared_ptr<WsSession> connecting;
+  Side side;
+  {
+    rt::EventLoop loop;
+    loop.start();
+    const std::string url = "ws://127.0.0.1:" + std::to_string(it_->server.port()) + "/ws/plain";
+    open = ws_connect(loop, url, {}, 5s, [&](std::shared_ptr<WsSession> session) { side.opened(std::move(session)); }, {});
+    ASSERT_TRUE(side.is_open());
+    loop.stop();
+    connecting = ws_connect(loop, url, {}, 5s, nullptr, {});
+  }
+  for (const auto& session : {open, connecting}) {
+    EXPECT_FALSE(session->send_text("too late"));
+    session->close(1000, "");
+  }
 }
 
 TEST_F(WebsocketTest, many_threads_send_and_order_is_kept_per_thread) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/websocket/error.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
@@ -15,35 +16,81 @@ namespace {
 constexpr std::size_t kReadReserve = 64U << 10U;  // Beast sizes a read by the buffer's capacity
 constexpr std::size_t kKeepBuffer = 256U << 10U;
 constexpr Duration kCloseGrace = 2s;
+
+/// Hears of the end of the io_context, which an EventLoop that is stopped with open sessions brings about.
+class RegistryService final : public asio::execution_context::service {
+ public:
+  using key_type = RegistryService;
+  static inline asio::execution_context::id id;
+
+  explicit RegistryService(asio::execution_context& context) : service(context) {}
+  [[nodiscard]] const std::shared_ptr<WsRegistry>& registry() const { return registry_; }
+
+ private:
+  void shutdown() override {
+    const std::scoped_lock lock(registry_->mutex);
+    for (WsConn* conn : registry_->open) conn->abandon();
+    registry_->open.clear();
+  }
+
+  std::shared_ptr<WsRegistry> registry_ = std::make_shared<WsRegistry>();
+};
+
 }  // namespace
 
 WsConn::WsConn(rt::EventLoop& loop, Socket socket, std::string peer, Limits limits)
-    : loop_(loop), stream_(std::move(socket)), peer_(std::move(peer)), limits_(limits), cut_off_(stream_.get_executor()) {
+    : loop_(loop),
+      registry_(asio::use_service<RegistryService>(loop.context()).registry()),
+      stream_(std::move(socket)),
+      peer_(std::move(peer)),
+      limits_(limits),
+      cut_off_(stream_->get_executor()) {
+  {
+    const std::scoped_lock lock(registry_->mutex);
+    registry_->open.insert(this);
+  }
   websocket::stream_base::timeout timeout{};
   timeout.handshake_timeout = std::chrono::seconds(10);
   timeout.idle_timeout = std::chrono::seconds(30);
   timeout.keep_alive_pings = true;
-  stream_.set_option(timeout);
-  stream_.read_message_max(limits_.message);
-  stream_.auto_fragment(false);
-  stream_.write_buffer_bytes(16U << 10U);  // a client masks through it
+  stream_->set_option(timeout);
+  stream_->read_message_max(limits_.message);
+  stream_->auto_fragment(false);
+  stream_->write_buffer_bytes(16U << 10U);  // a client masks through it
+}
+
+WsConn::~WsConn() {
+  const std::scoped_lock lock(registry_->mutex);
+  registry_->open.erase(this);
+}
+
+void WsConn::abandon() {
+  const std::scoped_lock lock(mutex_);
+  abandoned_ = true;
+  closing_ = true;
+  stream_.reset();
+  cut_off_.reset();
+}
+
+void WsConn::end_use() {
+  --uses_;
+  if (uses_ > 0 || state_ != State::finished) return;
+  stream_.reset();
+  cut_off_.reset();
 }
 
 bool WsConn::send_text(std::string frame) { return enqueue({.text = true, .bytes = std::move(frame)}); }
 bool WsConn::send_binary(std::string frame) { return enqueue({.text = false, .bytes = std::move(frame)}); }
 
 bool WsConn::enqueue(Frame frame) {
-  bool pump = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    const std::size_t cost = frame.bytes.size() + kFrameCost;
-    if (closing_ || (cost_ != 0 && cost_ + cost > limits_.queue)) return false;
-    cost_ += cost;
-    if ((queued_ += frame.bytes.size()) > limits_.drained_above) was_high_ = true;
-    queue_.push_back(std::move(frame));
-    pump = !std::exchange(pump_scheduled_, true);
-  }
-  if (pump) {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t cost = frame.bytes.size() + kFrameCost;
+  if (closing_ || (cost_ != 0 && cost_ + cost > limits_.queue)) return false;
+  cost_ += cost;
+  if ((queued_ += frame.bytes.size()) > limits_.drained_above) was_high_ = true;
+  queue_.push_back(std::move(frame));
+  // Under the lock: abandon() must not come in between.
+  if (!std::exchange(pump_scheduled_, true)) {
     loop_.post([self = shared_from_this()] { self->write_next(); });
   }
   return true;
@@ -65,8 +112,12 @@ void WsConn::write_next() {
     if (state_ == State::closing) begin_close();
     return;
   }
-  stream_.text(current_.text);
-  stream_.async_write(asio::buffer(current_.bytes), [self = shared_from_this()](const ErrorInfo& ec, std::size_t) { self->wrote(ec); });
+  stream_->text(current_.text);
+  begin_use();
+  stream_->async_write(asio::buffer(current_.bytes), [self = shared_from_this()](const ErrorInfo& ec, std::size_t) {
+    self->wrote(ec);
+    self->end_use();
+  });
 }
 
 void WsConn::wrote(const ErrorInfo& ec) {
@@ -102,7 +153,11 @@ void WsConn::opened() {
 }
 
 void WsConn::read_next() {
-  stream_.async_read(input_, [self = shared_from_this()](const ErrorInfo& ec, std::size_t) { self->got(ec); });
+  begin_use();
+  stream_->async_read(input_, [self = shared_from_this()](const ErrorInfo& ec, std::size_t) {
+    self->got(ec);
+    self->end_use();
+  });
 }
 
 void WsConn::got(const ErrorInfo& ec) {
@@ -111,7 +166,7 @@ void WsConn::got(const ErrorInfo& ec) {
   if (state_ == State::open) {
     const auto data = input_.cdata();
     const std::string_view frame(static_cast<const char*>(data.data()), data.size());
-    const auto& handler = stream_.got_text() ? handlers_.on_text : handlers_.on_binary;
+    const auto& handler = stream_->got_text() ? handlers_.on_text : handlers_.on_binary;
     if (handler) handler(frame);
     if (state_ == State::finished) return;
   }
@@ -126,7 +181,7 @@ void WsConn::got(const ErrorInfo& ec) {
 Error WsConn::why_ended(const ErrorInfo& ec) const {
   if (closing_) return Error(ErrorCode::cancelled, "closed by this side");
   if (ec == websocket::error::closed) {
-    const auto& reason = stream_.reason();
+    const auto& reason = stream_->reason();
     return Error(ErrorCode::unavailable, fmt::format("closed by the peer: {} {}", reason.code, std::string_view(reason.reason)))
         .with("close_code", std::to_string(reason.code));
   }
@@ -143,10 +198,9 @@ Error WsConn::why_ended(const ErrorInfo& ec) const {
 void WsConn::close(int code, std::string reason) { close_within(code, std::move(reason), kCloseGrace); }
 
 void WsConn::close_within(int code, std::string reason, Duration grace) {
-  {
-    const std::scoped_lock lock(mutex_);
-    closing_ = true;
-  }
+  const std::scoped_lock lock(mutex_);
+  closing_ = true;
+  if (abandoned_) return;
   loop_.post([self = shared_from_this(), code, reason = std::move(reason), grace] {
     if (self->state_ == State::finished) return;
     if (!std::exchange(self->close_wanted_, true)) {
@@ -162,14 +216,16 @@ void WsConn::close_within(int code, std::string reason, Duration grace) {
 void WsConn::begin_close() {
   close_sent_ = true;
   // What comes of it is seen by the outstanding read.
-  stream_.async_close(close_reason_, [self = shared_from_this()](const ErrorInfo&) {
-    if (self->state_ != State::finished) self->finish(Error(ErrorCode::cancelled, "closed by this side"));  // edge 3
+  begin_use();
+  stream_->async_close(close_reason_, [self = shared_from_this()](const ErrorInfo&) {
+    self->finish(Error(ErrorCode::cancelled, "closed by this side"));  // edge 3
+    self->end_use();
   });
 }
 
 void WsConn::cut_after(Duration grace) {
-  cut_off_.expires_after(grace);
-  cut_off_.async_wait([self = shared_from_this()](const ErrorInfo& ec) {
+  cut_off_->expires_after(grace);
+  cut_off_->async_wait([self = shared_from_this()](const ErrorInfo& ec) {
     if (!ec && self->state_ != State::finished) {
       self->finish(self->closing_ ? Error(ErrorCode::cancelled, "closed by this side") : Error(ErrorCode::unavailable, "connection lost"));
     }
@@ -178,19 +234,21 @@ void WsConn::cut_after(Duration grace) {
 
 void WsConn::finish(const Error& why) {
   if (std::exchange(state_, State::finished) == State::finished) return;
+  begin_use();
   {
     const std::scoped_lock lock(mutex_);
     closing_ = true;
     queue_.clear();
     queued_ = current_.bytes.size();
   }
-  cut_off_.cancel();
+  cut_off_->cancel();
   ErrorInfo ignored;
-  stream_.next_layer().close(ignored);
+  stream_->next_layer().close(ignored);
   // Handlers often own the session: let go of them, but not while one of them runs.
   const WsHandlers handlers = std::exchange(handlers_, {});
   if (handlers.on_close) handlers.on_close(why);
   if (const auto on_gone = std::exchange(on_gone_, nullptr)) on_gone();
+  end_use();
 }
 
 }  // namespace helio::net

@@ -5,6 +5,7 @@
 //        `------------------(4) handshake failed, read failed, cut off -----^
 //
 // In `open` one read is always outstanding, and at most one write. Its failure is the one place that ends the session.
+// Users may hold a session for longer than the loop lives: its Asio objects go when it has finished, or with the io_context.
 
 #include "net/asio_types.h"
 #include "net/websocket.h"
@@ -18,9 +19,18 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace helio::net {
+
+class WsConn;
+
+/// The sessions of one io_context that have not finished.
+struct WsRegistry {
+  std::mutex mutex;
+  std::set<WsConn*> open;
+};
 
 class WsConn final : public WsSession, public std::enable_shared_from_this<WsConn> {
  public:
@@ -32,6 +42,9 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   };
 
   WsConn(rt::EventLoop& loop, Socket socket, std::string peer, Limits limits);
+  ~WsConn() override;
+  WsConn(const WsConn&) = delete;
+  WsConn& operator=(const WsConn&) = delete;
 
   bool send_text(std::string frame) override;
   bool send_binary(std::string frame) override;
@@ -40,8 +53,10 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   [[nodiscard]] const std::string& peer() const override { return peer_; }
 
   // Loop thread from here on.
-  Stream& stream() { return stream_; }
-  void set_peer(std::string peer) { peer_ = std::move(peer); }
+  /// Between begin_use() and end_use(), whatever happens to the session.
+  Stream& stream() { return *stream_; }
+  void begin_use() { ++uses_; }
+  void end_use();
   /// Called after on_close.
   void set_on_gone(std::function<void()> on_gone) { on_gone_ = std::move(on_gone); }
   [[nodiscard]] bool finished() const { return state_ == State::finished; }
@@ -52,8 +67,10 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   void opened();
   /// Edge 4, or the second half of 3: closes the socket and calls on_close once.
   void finish(const Error& why);
-  /// Close frame, but the socket is cut after `grace` at the latest.
+  /// Close frame, but the socket is cut after `grace` at the latest. Any thread.
   void close_within(int code, std::string reason, Duration grace);
+  /// The io_context ends: nothing may be posted any more.
+  void abandon();
 
  private:
   enum class State { connecting, open, closing, finished };
@@ -72,14 +89,16 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   void cut_after(Duration grace);
   Error why_ended(const ErrorInfo& ec) const;
 
-  rt::EventLoop& loop_;
-  Stream stream_;
+  rt::EventLoop& loop_;  // good until abandoned_
+  std::shared_ptr<WsRegistry> registry_;
+  std::optional<Stream> stream_;
+  int uses_ = 0;
   std::string peer_;
   Limits limits_;
   WsHandlers handlers_;
   std::function<void()> on_gone_;
   boost::beast::flat_buffer input_;
-  Timer cut_off_;
+  std::optional<Timer> cut_off_;
   State state_ = State::connecting;
   bool write_running_ = false;
   bool close_wanted_ = false;
@@ -92,6 +111,7 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   std::size_t cost_ = 0;
   bool pump_scheduled_ = false;
   bool was_high_ = false;
+  bool abandoned_ = false;
   std::atomic<std::size_t> queued_{0};
   std::atomic<bool> closing_{false};
 };

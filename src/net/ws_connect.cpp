@@ -97,6 +97,7 @@ Awaitable<Result<void>> shake_hands(std::shared_ptr<Dial> dial) {
 }
 
 Awaitable<void> run_dial(std::shared_ptr<Dial> dial) {
+  dial->conn->begin_use();
   Result<void> done = co_await connect_socket(dial);
   if (done && !dial->conn->finished()) done = co_await shake_hands(dial);
   dial->deadline.cancel();
@@ -108,6 +109,7 @@ Awaitable<void> run_dial(std::shared_ptr<Dial> dial) {
     dial->conn->opened();
     if (dial->on_open) dial->on_open(dial->conn);
   }
+  dial->conn->end_use();
 }
 
 /// Errors of the arguments come by on_close like all others.
@@ -146,7 +148,7 @@ std::shared_ptr<WsSession> ws_connect(rt::EventLoop& loop, const std::string& ur
       dial->late = true;
       dial->resolver.cancel();
       ErrorInfo ignored;
-      dial->conn->stream().next_layer().close(ignored);
+      dial->conn->stream().next_layer().close(ignored);  // run_dial() sees it and ends
     });
     asio::co_spawn(dial->deadline.get_executor(), run_dial(dial), [dial](std::exception_ptr failure) {
       if (failure) dial->conn->finish(Error(ErrorCode::internal, "the websocket client failed"));
