@@ -69,6 +69,7 @@ void WorkerPool::stop() {
     dropped.swap(impl_->queue);
   }
   impl_->wake.notify_all();
+  dropped.clear();  // whoever waits for them need not wait for those that run
   for (auto& thread : impl_->threads) {
     if (thread.joinable()) thread.join();
   }
