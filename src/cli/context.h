@@ -22,7 +22,7 @@ enum class Output { table, json, yaml };
 inline constexpr int kExitPlatform = 80;
 inline constexpr int kExitStopped = 81;
 inline constexpr int kExitDeadline = 82;
-inline constexpr int kExitNotStarted = 83;
+inline constexpr int kExitOwnFault = 83;
 inline constexpr int kExitDetached = 84;
 
 struct Context {

@@ -48,10 +48,25 @@ Result<int> list_streams(const Context& context, ApiClient& api, const std::stri
   return 0;
 }
 
+/// A stream that an ended job never had: an empty answer would hide the misspelling. A live job may still open it.
+Result<void> check_stream(ApiClient& api, const std::string& id, const std::string& stream) {
+  HELIO_TRY(job, api.job(id));
+  if (stream.empty() || !is_terminal(job.state)) return {};
+  HELIO_TRY(reply, api.get("/v1/jobs/" + id + "/streams"));
+  const json::Value* items = reply.is_object() ? reply.get_object().if_contains("items") : nullptr;
+  if (items == nullptr || !items->is_array()) return {};
+  for (const json::Value& item : items->get_array()) {
+    const json::Value* name = item.is_object() ? item.get_object().if_contains("stream") : nullptr;
+    if (name != nullptr && name->is_string() && std::string_view(name->get_string()) == stream) return {};
+  }
+  return fail(ErrorCode::not_found, "{} has no stream '{}'; `helio logs -l {}` lists them", id, stream, id);
+}
+
 Result<int> logs(const Context& context, const LogFlags& flags) {
   HELIO_TRY(api, ApiClient::connect(context));
   HELIO_TRY(id, api->resolve_job(flags.job));
   if (flags.list) return list_streams(context, *api, id);
+  HELIO_CHECK_OK(check_stream(*api, id, flags.stream));
   std::vector<std::pair<std::string, std::string>> selection{{"attempt", flags.attempt > 0 ? std::to_string(flags.attempt) : ""},
                                                              {"node", flags.node},
                                                              {"stream", flags.stream},

@@ -56,7 +56,7 @@ int exit_code_of(const model::Job& job) {
   if (cause.starts_with("deadline.")) return kExitDeadline;
   if (job.state == model::JobState::stopped) return job.stop == model::StopReason::deadline ? kExitDeadline : kExitStopped;
   if (cause == model::cause::kEntrypointExit || cause == model::cause::kEntrypointSignal) return entrypoint_code(job);
-  if (job.verdict && job.verdict->charged_to == model::CauseClass::user) return kExitNotStarted;
+  if (job.verdict && job.verdict->charged_to == model::CauseClass::user) return kExitOwnFault;
   return kExitPlatform;
 }
 

@@ -37,7 +37,7 @@ TEST(Outcome, the_jobs_own_code_is_kept_and_platform_failures_have_theirs) {
   EXPECT_EQ(exit_code_of(ended(failed, "unknown")), kExitPlatform);
   EXPECT_EQ(exit_code_of(ended(stopped, "stopped.user")), kExitStopped);
   EXPECT_EQ(exit_code_of(ended(failed, "deadline.run")), kExitDeadline);
-  EXPECT_EQ(exit_code_of(ended(failed, "runtime_env.failed")), kExitNotStarted);
+  EXPECT_EQ(exit_code_of(ended(failed, "runtime_env.failed")), kExitOwnFault);
 }
 
 TEST(Outcome, stages_lie_between_marks_in_order_of_time) {

@@ -37,7 +37,7 @@ def processes_tagged(text):
         try:
             environment = Path(f"/proc/{entry}/environ").read_bytes()
             if f"RAY_CLOUD_INSTANCE_ID={text}".encode() in environment:
-                found.append((int(entry), Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:120]))
+                found.append((int(entry), Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")))
         except OSError:
             continue
     return found
@@ -162,7 +162,7 @@ class Heliostat:
 
     def left_by(self, job, nodes):
         """Processes, ports, cgroups and files of a job that has ended."""
-        left = [f"process {pid}: {command}" for pid, command in processes_tagged(job)]
+        left = [f"process {pid}: {command[:120]}" for pid, command in processes_tagged(job)]
         open_ports = listening_ports()
         for node in nodes:
             base = node.get("port_base") or 0
@@ -171,13 +171,14 @@ class Heliostat:
 
     def left(self):
         """What nodes of this home have left, when none should be there."""
-        left = [f"process {pid}: {command}" for pid, command in processes_tagged("j-") if self.owns(pid)]
+        left = [f"process {pid}: {command[:120]}" for pid, command in processes_tagged("j-") if self.owns(pid)]
         left += [f"folder {path}" for path in (self.home / "nodes").glob("*")] if (self.home / "nodes").exists() else []
         session = Path(f"/tmp/hs{os.geteuid()}") / self.home_id[:4]
         if session.exists():
             left += [f"session {path}" for path in session.glob("*/*")]
-        for parent in Path("/sys/fs/cgroup").rglob(f"heliostat-{self.home_id[:8]}"):
-            left += [f"cgroup {path}" for path in parent.iterdir() if path.is_dir()]
+        for folder, below, _ in os.walk("/sys/fs/cgroup"):  # folders may go meanwhile
+            if os.path.basename(folder) == f"heliostat-{self.home_id[:8]}":
+                left += [f"cgroup {folder}/{name}" for name in below]
         return left
 
     def owns(self, pid):

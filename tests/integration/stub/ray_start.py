@@ -47,7 +47,8 @@ def make_session(args):
     session = f"{args.temp_dir}/session_{stamp}_{time.time_ns() // 1000 % 1000000:06d}_{os.getpid()}"
     os.makedirs(f"{session}/logs")
     for name in ("raylet.out", "raylet.err") + (("gcs_server.out", "gcs_server.err") if args.head else ()):
-        open(f"{session}/logs/{name}", "w", encoding="ascii").close()
+        with open(f"{session}/logs/{name}", "w", encoding="ascii") as file:
+            file.write(f"{name} of a stub\n")
     return session
 
 

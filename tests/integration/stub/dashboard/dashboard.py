@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -40,20 +41,18 @@ def supervise(job, command, env, cwd, log, result):
     with open(log, "wb") as out:
         shell = subprocess.Popen(command, shell=True, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=env, cwd=cwd, start_new_session=True)
 
-    def stop(*_):
-        os.killpg(shell.pid, signal.SIGTERM)
-        try:
-            shell.wait(float(env.get("RAY_JOB_STOP_WAIT_TIME_S", "3")))
-        except subprocess.TimeoutExpired:
-            os.killpg(shell.pid, signal.SIGKILL)
-        with open(result, "w", encoding="ascii") as file:
-            file.write("stopped")
-        os._exit(0)
-
-    signal.signal(signal.SIGTERM, stop)
-    code = shell.wait()
+    asked = []
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(time.monotonic()))
+    killed = False
+    while (done := os.waitpid(shell.pid, os.WNOHANG))[0] == 0:
+        if asked and not killed:
+            late = time.monotonic() - asked[0] > float(env.get("RAY_JOB_STOP_WAIT_TIME_S", "3"))
+            os.killpg(shell.pid, signal.SIGKILL if late else signal.SIGTERM)
+            killed = late
+        time.sleep(0.02)
+    code = os.waitstatus_to_exitcode(done[1])
     with open(result, "w", encoding="ascii") as file:
-        file.write(str(code if code >= 0 else 128 - code))
+        file.write("stopped" if asked else str(code if code >= 0 else 128 - code))
     os._exit(0)
 
 
