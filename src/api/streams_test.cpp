@@ -1,0 +1,323 @@
+// What goes on after the head of a reply: waiting, following, watching, commands, files.
+
+#include "api/world_for_test.h"
+#include "net/client.h"
+
+#include <gtest/gtest.h>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+namespace helio::api {
+namespace {
+
+/// A streamed reply, read on a thread of its own.
+class Reading {
+ public:
+  Reading(const World& world, const std::string& as, const std::string& target, const std::string& method = "GET",
+          const std::string& body = {})
+      : client_(world.client(as)) {
+    net::ClientRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    thread_ = std::thread([this, request] {
+      auto response = client_->stream(request, [this](std::string_view bytes) {
+        const std::scoped_lock lock(mutex_);
+        text_ += bytes;
+        wake_.notify_all();
+        return !enough_;
+      });
+      const std::scoped_lock lock(mutex_);
+      status_ = response ? response->status : -1;
+      if (response) text_ += response->body;
+      wake_.notify_all();
+    });
+  }
+  ~Reading() {
+    {
+      const std::scoped_lock lock(mutex_);
+      enough_ = true;
+    }
+    client_->cancel();
+    thread_.join();
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  bool has(const std::string& part) {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, 10s, [&] { return text_.contains(part) || status_ != 0; });
+    return text_.contains(part);
+  }
+  std::string so_far() {
+    const std::scoped_lock lock(mutex_);
+    return text_;
+  }
+  /// The whole reply, when it has ended.
+  std::string whole() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(wake_.wait_for(lock, 10s, [&] { return status_ != 0; }));
+    return text_;
+  }
+
+ private:
+  std::unique_ptr<net::HttpClient> client_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string text_;
+  int status_ = 0;
+  bool enough_ = false;
+  std::thread thread_;
+};
+
+void end_job(World& world, const std::string& job) {
+  world.change_job(job, [](model::Job& row) {
+    row.state = model::JobState::succeeded;
+    row.finished = row.created;
+  });
+}
+
+TEST(Wait, AnswersWhenTheJobHasEnded) {
+  World world;
+  const std::string job = world.submit();
+  Reading reading(world, "viewer", "/v1/jobs/" + job + "/wait?timeout=60s");
+  ASSERT_TRUE(reading.has("\n"));  // the keep-alive says that it waits
+  world.change_job(job, [](model::Job& row) { row.reason = "something else"; });
+  end_job(world, job);
+  const auto document = json::parse(reading.whole());
+  ASSERT_TRUE(document);
+  EXPECT_EQ(std::string_view(document->at("state").get_string()), "succeeded");
+}
+
+TEST(Wait, AnswersAfterItsTimeoutToo) {
+  const World world;
+  const std::string job = world.submit();
+  const auto response = world.send("viewer", "GET", "/v1/jobs/" + job + "/wait?timeout=50ms");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(std::string_view(json::parse(response.body)->at("state").get_string()), "queued");
+}
+
+TEST(Events, AreTold) {
+  const World world;
+  Reading reading(world, "viewer", "/v1/events?watch=true");
+  ASSERT_TRUE(reading.has("retry:"));
+  const std::string job = world.submit();
+  ASSERT_TRUE(reading.has(job));
+  EXPECT_TRUE(reading.has("event: job.submitted\n"));
+  EXPECT_TRUE(reading.has("id: " + std::to_string(world.store->revision()) + "\n"));
+}
+
+TEST(Events, OfOneJobLeaveOthersOut) {
+  World world;
+  const std::string job = world.submit();
+  Reading reading(world, "viewer", "/v1/events?watch=true&since=0&job=" + job);
+  ASSERT_TRUE(reading.has("job.submitted"));
+  const std::string other = world.submit();
+  end_job(world, job);
+  ASSERT_TRUE(reading.has("job.state"));
+  EXPECT_FALSE(reading.so_far().contains(other));
+}
+
+TEST(Events, GoOnFromTheLastId) {
+  const World world;
+  const std::string first = world.submit();
+  const std::string revision = std::to_string(world.store->revision());
+  const std::string second = world.submit();
+  const auto response = world.send("viewer", "GET", "/v1/events?since=" + revision);
+  EXPECT_EQ(response.body.find(first), std::string::npos);
+  EXPECT_NE(response.body.find(second), std::string::npos);
+}
+
+TEST(Events, DoNotTellWhatRowsHold) {
+  World world;
+  const std::string job = world.submit();
+  world.start_attempt(job);
+  const auto events = world.send("viewer", "GET", "/v1/events");
+  EXPECT_EQ(events.body.find("token_hash"), std::string::npos);
+  const auto nodes = world.send("viewer", "GET", "/v1/nodes");
+  EXPECT_NE(nodes.body.find(job + "-1-h"), std::string::npos);
+  EXPECT_EQ(nodes.body.find("token_hash"), std::string::npos);
+}
+
+class LogsTest : public testing::Test {
+ protected:
+  LogsTest() {
+    job_ = world_.submit();
+    world_.start_attempt(job_);
+    key_ = {AttemptId(job_ + "-1"), NodeId(job_ + "-1-h"), "driver"};
+    EXPECT_TRUE(world_.log_store->open(key_, "driver"));
+  }
+  void print(const std::string& text) {
+    const auto size = world_.log_store->stat(key_)->size;
+    EXPECT_TRUE(world_.log_store->append(key_, size, text, SystemClock::instance().now()));
+  }
+  void end() {
+    EXPECT_TRUE(world_.log_store->mark_ended(key_));
+    world_.change_attempt(job_ + "-1", [](model::Attempt& attempt) { attempt.state = model::AttemptState::succeeded; });
+    end_job(world_, job_);
+  }
+  std::string target(const std::string& query = {}) const { return "/v1/jobs/" + job_ + "/logs" + query; }
+
+  World world_;
+  std::string job_;
+  store::StreamKey key_;
+};
+
+TEST_F(LogsTest, AreReadAsText) {
+  print("one\ntwo\nthree\n");
+  const auto all = world_.send("viewer", "GET", target());
+  EXPECT_EQ(all.status, 200);
+  EXPECT_EQ(all.body, "one\ntwo\nthree\n");
+  EXPECT_EQ(net::find_header(all.headers, "X-Total-Size"), "14");
+  EXPECT_EQ(world_.send("viewer", "GET", target("?offset=4&limit=3")).body, "two");
+  EXPECT_EQ(world_.send("viewer", "GET", target("?offset=-6")).body, "three\n");
+  EXPECT_EQ(world_.send("viewer", "GET", target("?grep=t.o")).body, "two\n");
+  EXPECT_EQ(world_.send("viewer", "GET", target("?grep=(")).status, 400);
+}
+
+TEST_F(LogsTest, AreFollowedUntilTheJobHasEnded) {
+  print("first\n");
+  Reading reading(world_, "viewer", target("?follow=true"));
+  ASSERT_TRUE(reading.has("first\n"));
+  print("second\n");
+  ASSERT_TRUE(reading.has("second\n"));
+  end();
+  EXPECT_EQ(reading.whole(), "first\nsecond\n");
+}
+
+TEST_F(LogsTest, ALineIsReadableWithin100Milliseconds) {
+  print("x\n");
+  Reading reading(world_, "viewer", target("?follow=true"));
+  ASSERT_TRUE(reading.has("x\n"));
+  const SystemClock& clock = SystemClock::instance();
+  std::vector<Duration> delays;
+  for (int i = 0; i < 20; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    const MonoTime before = clock.mono();
+    print(line);
+    ASSERT_TRUE(reading.has(line));
+    delays.push_back(clock.mono() - before);
+  }
+  std::ranges::sort(delays);
+  EXPECT_LT(delays[delays.size() / 2], 100ms);
+}
+
+TEST_F(LogsTest, StreamsAreListed) {
+  print("abc\n");
+  const auto reply = json::parse(world_.send("viewer", "GET", "/v1/jobs/" + job_ + "/streams").body);
+  ASSERT_TRUE(reply);
+  ASSERT_EQ(reply->at("items").get_array().size(), 1U);
+  EXPECT_EQ(reply->at("items").at(0).at("size").to_number<int>(), 4);
+}
+
+/// An agent that answers every exec with "hi" and code 3.
+class EchoAgent {
+ public:
+  EchoAgent(World& world, const std::string& node) {
+    net::WsHandlers handlers;
+    handlers.on_text = [this](std::string_view text) { answer(text); };
+    handlers.on_close = [](const Error&) {};
+    session_ = net::ws_connect(
+        world.loop, world.ws_url(), {{"Authorization", "Bearer agent-token"}}, 10s, [](const std::shared_ptr<net::WsSession>&) {},
+        handlers);
+    session_->send_text(json::dump(json::Object{{"type", "hello"}, {"hello", json::Object{{"node", node}}}}));
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(wake_.wait_for(lock, 10s, [this] { return welcome_; }));
+  }
+  ~EchoAgent() { session_->close(1000, "bye"); }
+  EchoAgent(const EchoAgent&) = delete;
+  EchoAgent& operator=(const EchoAgent&) = delete;
+
+ private:
+  void answer(std::string_view text) {
+    const auto frame = json::parse(text);
+    const std::string_view type = frame->at("type").get_string();
+    if (type == "welcome") {
+      const std::scoped_lock lock(mutex_);
+      welcome_ = true;
+      wake_.notify_all();
+    }
+    if (type != "exec") return;
+    const auto& id = frame->at("exec").at("id");
+    session_->send_text(json::dump(json::Object{{"type", "exec_output"}, {"exec", json::Object{{"id", id}, {"data", "aGkK"}}}}));
+    session_->send_text(json::dump(json::Object{{"type", "exec_done"}, {"exec", json::Object{{"id", id}, {"exit_code", 3}}}}));
+  }
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool welcome_ = false;
+  std::shared_ptr<net::WsSession> session_;
+};
+
+TEST(Exec, StreamsOutputThenTheCode) {
+  World world;
+  const std::string job = world.submit();
+  world.start_attempt(job);
+  const EchoAgent agent(world, job + "-1-h");
+  const auto reply = world.send("developer", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["echo","hi"]})");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "{\"data\":\"aGkK\"}\n{\"exit_code\":3}\n");
+  const auto events = world.send("viewer", "GET", "/v1/jobs/" + job + "/events");
+  EXPECT_NE(events.body.find("node.exec"), std::string::npos);
+  // A job of somebody else is not open to a developer.
+  EXPECT_EQ(world.send("other", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["echo","hi"]})").status, 403);
+  EXPECT_EQ(world.send("op", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["echo","hi"],"node":"w7"})").status, 404);
+}
+
+TEST(Exec, WithoutAnAgentSaysSo) {
+  World world;
+  const std::string job = world.submit();
+  EXPECT_EQ(world.send("developer", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["true"]})").status, 412);
+  world.start_attempt(job);
+  EXPECT_EQ(world.send("developer", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["true"]})").status, 503);
+}
+
+TEST(Files, AreListedAndDownloadedAndNothingLeadsOut) {
+  namespace fs = std::filesystem;
+  const World world;
+  const std::string job = world.submit();
+  const fs::path outputs = world.home.job_outputs(job);
+  fs::create_directories(outputs / "model");
+  std::ofstream(outputs / "model" / "weights.bin") << "1234567";
+  fs::create_symlink("/etc", outputs / "way-out");
+  fs::create_symlink("/etc/passwd", outputs / "passwd");
+  const std::string base = "/v1/jobs/" + job + "/files";
+  const auto listing = json::parse(world.send("developer", "GET", base + "?path=outputs").body);
+  ASSERT_TRUE(listing);
+  EXPECT_EQ(listing->at("items").get_array().size(), 3U);
+  const auto file = world.send("developer", "GET", base + "?path=outputs/model/weights.bin");
+  EXPECT_EQ(file.status, 200);
+  EXPECT_EQ(file.body, "1234567");
+  for (const char* path : {"outputs/way-out/passwd", "outputs/passwd", "outputs/../../../admin.token", "/etc/passwd", "etc", "outputs/./x",
+                           "..", "outputs/%2e%2e/x"}) {
+    const auto refused = world.send("developer", "GET", base + "?path=" + path);
+    EXPECT_EQ(refused.status, 400) << path << ": " << refused.body;
+  }
+  EXPECT_EQ(world.send("developer", "GET", base + "?path=outputs/none").status, 404);
+  EXPECT_EQ(world.send("other", "GET", base + "?path=outputs").status, 403);
+}
+
+TEST(Daemon, StopsWhenAsked) {
+  const World world;
+  EXPECT_EQ(world.send("op", "POST", "/v1/daemon/stop").status, 403);
+  EXPECT_EQ(world.stops, 0);
+  EXPECT_EQ(world.send("admin", "POST", "/v1/daemon/stop").status, 202);
+  EXPECT_EQ(world.stops, 1);
+}
+
+TEST(Jobs, AnUnchangedOneIsNotSentAgain) {
+  World world;
+  const std::string job = world.submit();
+  const auto first = world.send("viewer", "GET", "/v1/jobs/" + job);
+  const auto tag = net::find_header(first.headers, "ETag");
+  ASSERT_TRUE(tag);
+  const net::Headers known{{"If-None-Match", std::string(*tag)}};
+  EXPECT_EQ(world.send("viewer", "GET", "/v1/jobs/" + job, {}, known).status, 304);
+  end_job(world, job);
+  EXPECT_EQ(world.send("viewer", "GET", "/v1/jobs/" + job, {}, known).status, 200);
+}
+
+}  // namespace
+}  // namespace helio::api

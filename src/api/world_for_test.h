@@ -1,0 +1,48 @@
+#pragma once
+// The real router and server over a store in memory, with a token of each role; no controller runs, so nothing changes by itself.
+
+#include "api/route.h"
+#include "net/client.h"
+#include "store/log_store.h"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace helio::api {
+
+class World {
+ public:
+  World();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// Names of `as`: admin, op, developer, other (a developer too), viewer, none (no header), wrong (an unknown token).
+  [[nodiscard]] std::string token(const std::string& as) const;
+  std::unique_ptr<net::HttpClient> client(const std::string& as) const;
+  net::ClientResponse send(const std::string& as, const std::string& method, const std::string& target, const std::string& body = {},
+                           const net::Headers& headers = {}) const;
+  [[nodiscard]] std::string ws_url() const;
+  /// Submits a job of one head; its id.
+  std::string submit(const std::string& as = "developer") const;
+  /// An attempt with a live head node, and its agent's token "agent-token".
+  void start_attempt(const std::string& job);
+  void change_job(const std::string& id, const std::function<void(model::Job&)>& change);
+  void change_attempt(const std::string& id, const std::function<void(model::Attempt&)>& change);
+
+  model::Home home;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<store::LogStore> log_store;
+  std::atomic<int> stops{0};
+  rt::EventLoop loop;
+
+ private:
+  struct Parts;
+  std::map<std::string, std::string> tokens_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace helio::api
