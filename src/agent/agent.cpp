@@ -29,7 +29,8 @@ constexpr Duration kLastWord = 1s;         ///< for the daemon to record the las
 constexpr Duration kLastWordGone = 200ms;  ///< the same when told to be gone
 constexpr Duration kLastLook = 20ms;
 constexpr std::size_t kTail = 4096;
-constexpr int kMaxSteps = 50;  ///< at once; more would be a machine that never rests
+constexpr std::size_t kStackTail = 16384;  ///< of logs that end with a stack trace
+constexpr int kMaxSteps = 50;              ///< at once; more would be a machine that never rests
 
 ray::StartSpec start_spec(const model::Assignment& a) {
   ray::StartSpec spec;
@@ -69,6 +70,12 @@ std::string file_tail(const std::string& path, std::size_t bytes) {
   const ssize_t n = ::pread(fd.get(), text.data(), text.size(), from);
   text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   return text;
+}
+
+bool append_line(const std::string& path, const std::string& text) {
+  const std::string bytes = text + "\n";
+  const proc::Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  return fd && ::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
 }
 
 node::Journal first_journal(const model::Assignment& assignment) {
@@ -286,9 +293,7 @@ void Agent::write_journal_if_changed() {
 
 void Agent::event(std::string_view what, const std::string& text) {
   const json::Object line{{"at", format_time(SystemClock::instance().now())}, {"event", what}, {"text", text}};
-  const std::string bytes = json::dump(line) + "\n";
-  const proc::Fd fd(::open(event_file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!fd || ::write(fd.get(), bytes.data(), bytes.size()) < 0) log::warn("event {} could not be written: {}", what, text);
+  if (!append_line(event_file_, json::dump(line))) log::warn("event {} could not be written: {}", what, text);
   pump_->look();
 }
 
@@ -324,9 +329,10 @@ void Agent::execute(const node::action::StartRay&) {
     }
     problem = started.error().message();
   }
+  // It goes where `ray start` itself would have said it: evidence is read from there.
   event("ray_start", problem);
+  append_line(start_log_, problem);
   facts_.ray_start = node::ProcessFact{.running = false, .exit_code = 127};
-  facts_.start_log_tail = problem;
   brain_.post([this] { wake(); });
 }
 
@@ -402,8 +408,8 @@ std::string Agent::start_log_tail() const {
   std::string out;
   const auto session = ray::find_session(files_.assignment.temp_dir);
   if (session && machine_.status().reached < model::Phase::joined) {
-    for (const char* name : {"gcs_server.err", "gcs_server.out", "raylet.err", "raylet.out"}) {
-      out += file_tail(*session + "/logs/" + name, kTail / 2);
+    for (const char* name : {"gcs_server.err", "raylet.err", "dashboard.err"}) {
+      out += file_tail(*session + "/logs/" + name, kStackTail);
     }
   }
   return out + file_tail(start_log_, kTail);

@@ -239,7 +239,7 @@ void LogShipper::pump() {
   if (!finished_) return;
   for (auto& [id, stream] : streams_) {
     if (!stream.granted || stream.end_sent || stream.sent < total(stream)) continue;
-    stream.end_sent = out_.announce({.id = id, .name = stream.name, .kind = stream.kind, .offset = {}, .ended = true});
+    stream.end_sent = out_.announce({.id = id, .name = stream.name, .kind = stream.kind, .offset = Bytes{stream.sent}, .ended = true});
   }
 }
 

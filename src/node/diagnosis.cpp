@@ -60,20 +60,35 @@ StartReport read_start_report(std::string_view coloured) {
   return report;
 }
 
-StartProblem read_start_problem(std::string_view log_tail, std::optional<std::int32_t> exit_code) {
-  constexpr std::array kPort{
-      "ddress already in use", "The specified port is", "port is already in use",        "is already occupied",
-      "Failed to bind",        "is already used",       "does not match persisted value"};  // the last: another cluster's GCS answered
-  for (const std::string_view text : kPort) {
-    if (has(log_tail, text)) return StartProblem::port_in_use;
+StartFinding read_start_problem(std::string_view log_tail, std::optional<std::int32_t> exit_code) {
+  constexpr std::array kTexts{
+      std::pair{"The specified port is", StartProblem::port_in_use},
+      std::pair{"ddress already in use", StartProblem::port_in_use},
+      std::pair{"port is already in use", StartProblem::port_in_use},
+      std::pair{"is already occupied", StartProblem::port_in_use},
+      std::pair{"Failed to bind", StartProblem::port_in_use},
+      std::pair{"is already used", StartProblem::port_in_use},
+      std::pair{"does not match persisted value", StartProblem::port_in_use},  // another cluster's GCS answered
+      std::pair{"No module named", StartProblem::image_broken},
+      std::pair{"ImportError", StartProblem::image_broken},
+      std::pair{"No such option", StartProblem::image_broken},
+      std::pair{"no such option", StartProblem::image_broken},
+      std::pair{"bad interpreter", StartProblem::image_broken},
+      std::pair{"cannot open shared object", StartProblem::image_broken},
+  };
+  StartFinding finding{StartProblem::unknown, last_line(log_tail)};
+  for (const auto& [text, problem] : kTexts) {
+    const std::size_t at = log_tail.find(text);
+    if (at == std::string_view::npos) continue;
+    const std::size_t from = log_tail.rfind('\n', at) + 1;  // npos + 1 is the beginning
+    // From the text itself when its line is long: Ray puts pages in front.
+    const std::size_t end = log_tail.find('\n', at);
+    const std::string_view line = log_tail.substr(from, end == std::string_view::npos ? end : end - from);
+    finding = {problem, last_line(line.size() <= 300 ? line : line.substr(at - from))};
+    break;
   }
-  constexpr std::array kImage{"No module named", "ImportError",     "No such option",
-                              "no such option",  "bad interpreter", "cannot open shared object"};
-  if (exit_code == 127 || exit_code == 126) return StartProblem::image_broken;
-  for (const std::string_view text : kImage) {
-    if (has(log_tail, text)) return StartProblem::image_broken;
-  }
-  return StartProblem::unknown;
+  if (exit_code == 127 || exit_code == 126) finding.problem = StartProblem::image_broken;
+  return finding;
 }
 
 DriverProblem read_driver_problem(std::string_view error_type, std::string_view message) {

@@ -24,7 +24,11 @@ StartReport read_start_report(std::string_view log_tail);
 
 /// Why `ray start` could not bring a node up.
 enum class StartProblem { unknown, port_in_use, image_broken };
-StartProblem read_start_problem(std::string_view log_tail, std::optional<std::int32_t> exit_code);
+struct StartFinding {
+  StartProblem problem = StartProblem::unknown;
+  std::string line;  ///< that says it, at most 300 bytes; the last line when none does
+};
+StartFinding read_start_problem(std::string_view log_tail, std::optional<std::int32_t> exit_code);
 
 /// Why a submitted entrypoint failed other than by its own exit code.
 enum class DriverProblem { none, runtime_env, supervisor, unschedulable, start_timeout, not_started };

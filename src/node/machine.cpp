@@ -47,10 +47,12 @@ std::string tail_of(std::string_view text, std::size_t bytes) {
   return std::string(text.substr(from));
 }
 
-std::string head_of(std::string_view text, std::size_t bytes) {
-  if (text.size() <= bytes) return std::string(text);
+/// The beginning and the last line of a long text: Ray's messages say what failed first, and why last.
+std::string gist_of(std::string_view text) {
+  if (text.size() <= kEvidenceBytes) return std::string(text);
+  std::size_t bytes = kEvidenceBytes / 3;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
-  return std::string(text.substr(0, bytes)) + "…";
+  return std::string(text.substr(0, bytes)) + " … " + last_line(text);
 }
 
 }  // namespace
@@ -202,7 +204,7 @@ void Machine::decide_fall(const Facts& facts) {
     }
   }
   if (!joined_) {
-    const StartProblem problem = read_start_problem(facts.start_log_tail, start_code);
+    const StartProblem problem = read_start_problem(facts.start_log_tail, start_code).problem;
     if (problem != StartProblem::unknown || root == Watched::ray_start) return fail_start(facts, start_code);
   }
   switch (root) {
@@ -219,9 +221,9 @@ void Machine::decide_fall(const Facts& facts) {
 }
 
 void Machine::fail_start(const Facts& facts, std::optional<std::int32_t> exit_code) {
-  const std::string line = last_line(facts.start_log_tail);
-  const std::string said = line.empty() ? std::string() : ": " + line;
-  switch (read_start_problem(facts.start_log_tail, exit_code)) {
+  const StartFinding finding = read_start_problem(facts.start_log_tail, exit_code);
+  const std::string said = finding.line.empty() ? std::string() : ": " + finding.line;
+  switch (finding.problem) {
     case StartProblem::port_in_use:
       return fault(facts, cause::kPortInUse, "a port of this node was taken by another program" + said, exit_code);
     case StartProblem::image_broken:
@@ -355,7 +357,7 @@ void Machine::look(const Facts& facts, Step& step) {
     status_.driver.phase = DriverPhase::ended;
     mark("driver_end", facts.now);
     return fault(facts, facts.post_final ? cause::kEntrypointNotStarted : cause::kUnknown,
-                 "the cluster's Jobs API refused the entrypoint: " + head_of(facts.post_error, kEvidenceBytes));
+                 "the cluster's Jobs API refused the entrypoint: " + gist_of(facts.post_error));
   }
   status_.step = "looking for the entrypoint that was submitted before";
   status_.driver.phase = DriverPhase::submitting;
@@ -440,7 +442,7 @@ void Machine::classify_driver(const Facts& facts) {
   if (oom_at_ && facts.mono - *oom_at_ <= kOomNear) {
     return fault(facts, cause::kNodeOom, "the driver's node used more memory than its limit, and the kernel killed a process of it", 137);
   }
-  const std::string text = head_of(facts.driver_message, kEvidenceBytes);
+  const std::string text = gist_of(facts.driver_message);
   switch (read_driver_problem(facts.driver_error_type, facts.driver_message)) {
     case DriverProblem::runtime_env:
       return fault(facts, cause::kRuntimeEnv, "the runtime environment could not be set up: " + text);
