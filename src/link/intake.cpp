@@ -23,9 +23,10 @@ void Intake::announce(const model::StreamInfo& info) {
   const auto known = streams_.find(info.id);
   if (known != streams_.end() && known->second.name == info.name) {
     Stream& stream = known->second;
-    if (!info.ended || stream.rewinding || stream.stalled || stream.unopened) {
+    if (stream.stalled || stream.unopened) return;  // hears where to go on once that is over
+    if (!info.ended || stream.size < info.offset.n) {
       // Not whole yet: the agent goes on from the offset and announces the end again behind its last byte.
-      if (!stream.stalled) tell_offset(info.id, stream);
+      tell_offset(info.id, stream);
       return;
     }
     if (auto marked = core_.logs.mark_ended(stream.key); !marked) {

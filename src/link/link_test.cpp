@@ -76,8 +76,9 @@ class Agent {
   void hello(const std::string& node) {
     send(json::Object{{"type", "hello"}, {"hello", json::Object{{"node", node}, {"agent_version", "0.1.0"}, {"generation", 0}}}});
   }
-  void stream(int id, const std::string& name, bool ended = false) {
-    send(json::Object{{"type", "stream"}, {"stream", json::Object{{"id", id}, {"name", name}, {"kind", "driver"}, {"ended", ended}}}});
+  void stream(int id, const std::string& name, bool ended = false, std::int64_t size = 0) {
+    json::Object info{{"id", id}, {"name", name}, {"kind", "driver"}, {"ended", ended}, {"offset", size}};
+    send(json::Object{{"type", "stream"}, {"stream", std::move(info)}});
   }
   void data(std::uint32_t id, std::uint64_t offset, std::string_view bytes) {
     std::string frame(13, '\1');
@@ -401,6 +402,36 @@ TEST_F(LinkTest, AsksAgainAfterTheDiskWasFull) {
   agent->data(1, 0, "lost?\n");
   ASSERT_TRUE(agent->acknowledged(1, 6));
   EXPECT_EQ(stored("driver"), "lost?\n");
+}
+
+TEST_F(LinkTest, TakesTheEndOfAStreamThatIsWholeAfterTheDiskWasFull) {
+  auto agent = connect();
+  agent->stream(1, "driver");
+  ASSERT_TRUE(agent->next("stream"));
+  agent->data(1, 0, "all of it\n");
+  ASSERT_TRUE(agent->acknowledged(1, 10));
+  logs_->full = true;
+  agent->data(1, 0, "all of it\n");
+  ASSERT_TRUE(eventually([&] { return logs_->refused > 0; }));
+  logs_->full = false;
+  const auto again = agent->next("stream");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->at("stream").at("offset").get_int64(), 10);
+  agent->stream(1, "driver", true, 10);  // nothing more to send: only the end
+  EXPECT_TRUE(agent->acknowledged(1, 10, true));
+}
+
+TEST_F(LinkTest, TellsWhereToGoOnWhenAnEndComesTooEarly) {
+  auto agent = connect();
+  agent->stream(1, "driver");
+  ASSERT_TRUE(agent->next("stream"));
+  agent->data(1, 0, "half");
+  ASSERT_TRUE(agent->acknowledged(1, 4));
+  agent->stream(1, "driver", true, 8);
+  const auto again = agent->next("stream");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->at("stream").at("offset").get_int64(), 4);
+  EXPECT_FALSE(logs_->stat({AttemptId("j-a-1"), NodeId(kNode), "driver"})->ended);
 }
 
 TEST_F(LinkTest, RunsACommandAndGivesItsOutputAndCode) {
