@@ -93,7 +93,9 @@ std::optional<Candidate> agent_fault(const AttemptFacts& facts, const NodeFacts&
   out.at = fault.at.value_or(Timestamp{0});
   out.rank = rank_of(node);
   out.verdict = make(fault.cause, facts, fmt::format("{}: {}", name, fault.message.empty() ? fault.cause : fault.message));
-  out.verdict.node = node.id.value;
+  // The head's word on another node names that one in its evidence.
+  const bool of_other = fault.cause == cause::kGcsRowDead && !fault.evidence.empty();
+  out.verdict.node = of_other ? fault.evidence.front().text : node.id.value;
   out.verdict.exit_code = fault.exit_code;
   for (const model::Evidence& evidence : fault.evidence)
     add_evidence(out.verdict, name + "/" + evidence.source, evidence.text, evidence.at);

@@ -1,6 +1,7 @@
 #include "control/controllers.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace helio::control {
 namespace {
@@ -46,7 +47,7 @@ void with_attempt(Draft& draft) {
   if (job->stop != StopReason::none) draft.go(JobState::stopping, job->stop == StopReason::deadline ? total_text(job.value) : "stopping");
   if (job->state == JobState::starting && attempt.state == AttemptState::running) draft.go(JobState::running, "the entrypoint is running");
   // While it starts the reason is the stage; the attempt has the details. Anything to wait for is said here too.
-  const bool away = attempt.reason.find("does not answer") != std::string::npos;
+  const bool away = std::ranges::any_of(draft.nodes, [](const auto& node) { return node->state == model::NodeState::unreachable; });
   if (attempt.state == AttemptState::ending || away) {
     draft.explain(job, attempt.reason);
   } else if (job->state == JobState::starting) {
