@@ -2,6 +2,8 @@
 #include "api/route.h"
 #include "base/log.h"
 
+#include <utility>
+
 namespace helio::api {
 namespace {
 
@@ -29,11 +31,32 @@ Result<net::Response> status(Context& context, Call&) {
   return reply(facts);
 }
 
+/// A reply after which the daemon stops: the end of the reply's life is the moment when it has been sent (or nobody takes it).
+class LastReply final : public net::BodySource {
+ public:
+  LastReply(std::string text, std::function<void()> stop) : text_(std::move(text)), stop_(std::move(stop)) {}
+  ~LastReply() override { stop_(); }
+  LastReply(const LastReply&) = delete;
+  LastReply& operator=(const LastReply&) = delete;
+  Piece next() override {
+    if (text_.empty()) return {Piece::Kind::end, {}};
+    return {Piece::Kind::data, std::exchange(text_, {})};
+  }
+  void set_waker(std::function<void()>) override {}
+
+ private:
+  std::string text_;
+  std::function<void()> stop_;
+};
+
 Result<net::Response> stop(Context& context, Call& call) {
   log::info("stop asked for by {}", call.caller.principal);
-  context.stop();
   HELIO_TRY(facts, context.facts());
-  return reply(facts, 202);
+  net::Response out;
+  out.status = 202;
+  out.headers.emplace_back("Content-Type", "application/json");
+  out.source = std::make_unique<LastReply>(json::dump(json::encode(facts)), context.stop);
+  return out;
 }
 
 json::Value any_object(json::Schemas&) { return json::Object{{"type", "object"}}; }

@@ -5,10 +5,10 @@
 #include "net/client.h"
 #include "store/log_store.h"
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <semaphore>
 #include <string>
 
 namespace helio::api {
@@ -36,7 +36,7 @@ class World {
   model::Home home;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<store::LogStore> log_store;
-  std::atomic<int> stops{0};
+  std::counting_semaphore<> stops{0};  ///< released once for each stop that was asked for
   rt::EventLoop loop;
 
  private:

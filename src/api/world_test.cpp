@@ -75,7 +75,7 @@ struct World::Parts {
                   out.revision = world.store->revision();
                   return out;
                 },
-                .stop = [&world] { ++world.stops; }} {}
+                .stop = [&world] { world.stops.release(); }} {}
 
   const Clock& clock = SystemClock::instance();
   SystemRng rng;

@@ -349,12 +349,12 @@ TEST_F(LinkTest, DropsWhatItHasAndRefusesAGap) {
   agent->data(7, 2, "2345");  // overlaps
   agent->data(7, 9, "9");     // a gap: all of it is refused, once
   agent->data(7, 10, "a");
-  agent->stream(7, "w.out", true);  // and so the end cannot be believed
+  agent->stream(7, "w.out", true, 11);  // and so the end cannot be believed
   auto again = agent->next("stream");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->at("stream").at("offset").get_int64(), 6);
   agent->data(7, 6, "6789a");
-  agent->stream(7, "w.out", true);
+  agent->stream(7, "w.out", true, 11);
   ASSERT_TRUE(agent->acknowledged(7, 11, true));
   EXPECT_EQ(stored("w.out"), "0123456789a");
 }

@@ -1,0 +1,196 @@
+#include "base/json/json.h"
+#include "daemon/daemon_file.h"
+#include "daemon/options.h"
+#include "daemon/wiring.h"
+#include "net/client.h"
+#include "proc/files.h"
+#include "proc/process.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <semaphore>
+
+namespace helio::daemon {
+namespace {
+
+class DaemonTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/helio-daemon-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    options_.home.root = std::string(name) + "/home";
+    options_.agent = "/bin/true";
+    root_ = name;
+  }
+  void TearDown() override { EXPECT_TRUE(proc::wipe(root_)); }
+
+  Result<std::unique_ptr<Daemon>> start() {
+    return Daemon::start(options_, [this] { stops_.release(); });
+  }
+  std::unique_ptr<Daemon> must_start() {
+    auto daemon = start();
+    if (!daemon) {
+      ADD_FAILURE() << daemon.error().text();
+      std::abort();
+    }
+    return std::move(*daemon);
+  }
+  void configure(const std::string& yaml) {
+    ASSERT_TRUE(proc::make_folders(options_.home.root));
+    ASSERT_TRUE(proc::write_file(options_.home.config(), yaml));
+  }
+  net::ClientResponse get(const Daemon& daemon, const std::string& method, const std::string& target, const std::string& body = {}) {
+    const auto token = proc::read_file(options_.home.admin_token());
+    auto client = net::HttpClient::create(daemon.url(), {{"Authorization", "Bearer " + token->substr(0, token->find('\n'))}});
+    net::ClientRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    auto response = (*client)->send(request);
+    EXPECT_TRUE(response) << response.error().text();
+    return response ? std::move(*response) : net::ClientResponse{};
+  }
+  DaemonFile file() { return *json::parse_as<DaemonFile>(*proc::read_file(options_.home.daemon_file())); }
+
+  std::string root_;
+  Options options_;
+  std::counting_semaphore<> stops_{0};
+};
+
+TEST_F(DaemonTest, StartsOnAnEmptyFolderAndSaysWhereItIs) {
+  const auto daemon = must_start();
+  EXPECT_EQ(get(*daemon, "GET", "/v1/status").status, 200);
+  EXPECT_EQ(file().url, daemon->url());
+  EXPECT_EQ(file().pid, ::getpid());
+  EXPECT_EQ(file().start_ticks, *proc::start_ticks(::getpid()));
+  EXPECT_EQ(file().boot_id, proc::boot_id());
+  struct stat info{};
+  ASSERT_EQ(::stat(options_.home.admin_token().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  ASSERT_EQ(::stat(options_.home.root.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0700U);
+}
+
+TEST_F(DaemonTest, RefusesToStartTwiceOnOneFolder) {
+  const auto first = must_start();
+  const auto second = start();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), ErrorCode::conflict);
+  EXPECT_NE(second.error().message().find("pid " + std::to_string(::getpid())), std::string::npos) << second.error().text();
+  EXPECT_EQ(get(*first, "GET", "/v1/healthz").status, 200);
+}
+
+TEST_F(DaemonTest, KeepsItsPortItsTokenAndItsJobs) {
+  std::string url;
+  std::string token;
+  {
+    const auto daemon = must_start();
+    url = daemon->url();
+    token = *proc::read_file(options_.home.admin_token());
+    EXPECT_EQ(get(*daemon, "PUT", "/v1/flavors/mine", R"({"resources":{"cpu":1,"memory":"1GiB"}})").status, 200);
+  }
+  const auto daemon = must_start();
+  EXPECT_EQ(daemon->url(), url);
+  EXPECT_EQ(*proc::read_file(options_.home.admin_token()), token);
+  EXPECT_EQ(get(*daemon, "GET", "/v1/flavors/mine").status, 200);
+}
+
+TEST_F(DaemonTest, TakesAnotherPortWhenItsFormerOneIsTaken) {
+  const auto other = must_start();  // holds a port
+  const std::string url = other->url();
+  options_.home.root = root_ + "/second";
+  ASSERT_TRUE(proc::make_folders(options_.home.root));
+  DaemonFile former;
+  former.url = url;
+  ASSERT_TRUE(write_daemon_file(options_.home, former));
+  const auto daemon = must_start();
+  EXPECT_NE(daemon->url(), url);
+  EXPECT_EQ(file().url, daemon->url());
+}
+
+TEST_F(DaemonTest, APortThatIsAskedForAndTakenIsAnError) {
+  const auto other = must_start();
+  options_.home.root = root_ + "/second";
+  options_.listen = other->url().substr(std::string_view("http://").size());
+  const auto daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().code(), ErrorCode::unavailable);
+}
+
+TEST_F(DaemonTest, RefusesAnAddressThatOthersReach) {
+  options_.listen = "0.0.0.0:0";
+  const auto daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_NE(daemon.error().message().find("TLS"), std::string::npos);
+  EXPECT_FALSE(is_loopback("localhost.example"));
+  EXPECT_TRUE(is_loopback("127.3.2.1"));
+  EXPECT_TRUE(is_loopback("::1"));
+}
+
+TEST_F(DaemonTest, SaysWhatIsWrongInItsSettings) {
+  configure("pool:\n  colour: red\n");
+  auto daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().path(), "$.pool.colour");
+  EXPECT_NE(daemon.error().message().find("config.yaml"), std::string::npos);
+  configure("pool: {cpu_overcommit: many}\n");
+  daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().path(), "$.pool.cpu_overcommit");
+  configure("pool: [\n");
+  daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().code(), ErrorCode::invalid_argument);
+  configure("# nothing\n");
+  EXPECT_TRUE(start());
+}
+
+TEST_F(DaemonTest, RefusesASealingKeyThatOthersCanRead) {
+  must_start().reset();
+  ASSERT_EQ(::chmod(options_.home.sealing_key().c_str(), 0644), 0);
+  const auto daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().code(), ErrorCode::precondition_failed);
+}
+
+TEST_F(DaemonTest, IsAskedToStopThroughItsApi) {
+  const auto daemon = must_start();
+  EXPECT_EQ(get(*daemon, "POST", "/v1/daemon/stop").status, 202);
+  EXPECT_TRUE(stops_.try_acquire_for(10s));
+  daemon->stop();
+  daemon->stop();
+}
+
+TEST_F(DaemonTest, AgentsWithoutATokenAreRefused) {
+  const auto daemon = must_start();
+  rt::EventLoop loop;
+  loop.start();
+  std::binary_semaphore closed{0};
+  std::optional<Error> why;
+  net::WsHandlers handlers;
+  handlers.on_close = [&](const Error& error) {
+    why = error;
+    closed.release();
+  };
+  const auto session = net::ws_connect(
+      loop, daemon->url() + "/agent/v1", {{"Authorization", "Bearer none"}}, 10s, [](const std::shared_ptr<net::WsSession>&) {}, handlers);
+  ASSERT_TRUE(closed.try_acquire_for(10s));
+  EXPECT_EQ(why->code(), ErrorCode::unauthenticated);
+  loop.stop();
+}
+
+TEST(Listen, IsAnAddressAndAPort) {
+  model::ServerSettings server;
+  EXPECT_TRUE(apply_listen("127.0.0.1:8321", server));
+  EXPECT_EQ(server.port, 8321);
+  EXPECT_TRUE(apply_listen("[::1]:0", server));
+  EXPECT_EQ(server.address, "::1");
+  for (const char* wrong : {"", "8321", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":80", "127.0.0.1:-1"}) {
+    EXPECT_FALSE(apply_listen(wrong, server)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace helio::daemon
