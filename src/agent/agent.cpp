@@ -189,7 +189,7 @@ LinkHandlers Agent::link_handlers() {
 
 int Agent::run() {
   loop_.start();
-  if (first_) reaper_ = proc::start_reaper(loop_);
+  reaper_ = proc::start_reaper(loop_);
   brain_.post([this] {
     event("agent_up", fmt::format("node {}, {}", files_.assignment.node.value, json::enum_name(files_.assignment.role)));
     machine_.assign(files_.assignment);
@@ -317,6 +317,12 @@ void Agent::execute(const node::action::StartRay&) {
       if (!made) problem = made.error().message();
     }
     if (auto made = proc::make_folders(files_.assignment.temp_dir); !made) problem = made.error().message();
+    // What all attempts of the job share.
+    for (const char* name : {"HELIOSTAT_OUTPUT_DIR", "HELIOSTAT_CHECKPOINT_DIR"}) {
+      const auto folder = files_.assignment.env.find(name);
+      if (folder == files_.assignment.env.end()) continue;
+      if (auto made = proc::make_folders(folder->second); !made) problem = made.error().message();
+    }
   }
   if (command_ && problem.empty()) {
     auto started = proc::spawn(loop_, {.argv = command_->argv, .env = command_->env, .cwd = work_dir_, .stdout_file = start_log_},

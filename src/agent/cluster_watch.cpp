@@ -10,7 +10,8 @@
 namespace helio::agent {
 
 namespace {
-constexpr Duration kRowsEvery = 1s;  ///< once the cluster is complete
+constexpr Duration kRowsEvery = 1s;     ///< once the cluster is complete
+constexpr Duration kRowsEarly = 500ms;  ///< while a submission would fail anyway: each question costs the starting head CPU
 constexpr Duration kStopRetry = 500ms;
 }  // namespace
 
@@ -73,7 +74,8 @@ void ClusterWatch::ask() {
   if (api_up_) {
     const MonoTime now = SystemClock::instance().mono();
     const bool complete = alive_ >= static_cast<std::size_t>(assignment_.nodes);
-    if (!complete || every_ >= kRowsEvery || !rows_at_ || now - *rows_at_ >= kRowsEvery) {
+    const Duration wait = complete ? kRowsEvery : head_agent_up_ ? Duration{0} : kRowsEarly;
+    if (every_ >= kRowsEvery || !rows_at_ || now - *rows_at_ >= wait) {
       if (auto rows = nodes_->rows()) {
         rows_at_ = now;
         alive_ = 0;
