@@ -2,7 +2,6 @@
 
 #include "agent/port_probe.h"
 #include "base/log.h"
-#include "model/verdict.h"
 #include "proc/cgroup.h"
 #include "proc/files.h"
 #include "ray/log_files.h"
