@@ -43,7 +43,7 @@ DOORS = [
     (r"yaml-cpp/", {"base/json/yaml"}),
     (r"sqlite3\.h", {"store"}),
     (r"sodium", {"auth"}),
-    (r"CLI/", {"cli"}),
+    (r"CLI/", {"cli", "daemon/options", "sim/main"}),
     (r"re2/", {"base/pattern"}),
     (r"zstd\.h", {"base/zstd", "store"}),
     (r"archive(_entry)?\.h", {"service"}),
