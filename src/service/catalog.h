@@ -25,6 +25,7 @@ class Images {
   Result<model::Image> add(const Caller& caller, model::Image image);
   Result<std::vector<model::Image>> list();
   Result<model::Image> get(const std::string& name);
+  /// Error: precondition_failed while a job that has not ended uses it.
   Result<void> remove(const Caller& caller, const std::string& name);
 
  private:
@@ -36,8 +37,10 @@ class Images {
 class Flavors {
  public:
   Flavors(store::Store& store, const Clock& clock);
+  /// Makes or changes it; jobs that wait keep their own object store sizes. Shared memory that is not given is 35 % of the memory.
   Result<model::Flavor> put(const Caller& caller, model::Flavor flavor);
   Result<std::vector<model::Flavor>> list();
+  /// Error: precondition_failed while a job that has not ended uses it.
   Result<void> remove(const Caller& caller, const std::string& name);
 
  private:

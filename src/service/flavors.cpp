@@ -1,5 +1,8 @@
 #include "service/catalog.h"
 #include "service/fields.h"
+#include "service/live.h"
+
+#include <algorithm>
 
 namespace helio::service {
 namespace {
@@ -59,6 +62,11 @@ Result<std::vector<model::Flavor>> Flavors::list() {
 Result<void> Flavors::remove(const Caller& caller, const std::string& name) {
   return store_.write([&](store::WriteTx& tx) -> Result<void> {
     HELIO_TRY(flavor, tx.get<model::Flavor>(name));
+    HELIO_TRY(users, live_jobs(tx, [&](const model::JobSpec& spec) {
+                return spec.head.flavor == name ||
+                       std::ranges::any_of(spec.workers, [&](const auto& group) { return group.flavor == name; });
+              }));
+    if (!users.empty()) return fail(ErrorCode::precondition_failed, "jobs that have not ended use flavor '{}': {}", name, listed(users));
     return tx.remove<model::Flavor>(flavor.name.value,
                                     event_of(caller.principal, clock_.now(), "flavor.removed", fmt::format("flavor '{}'", name)));
   });

@@ -1,5 +1,6 @@
 #include "service/catalog.h"
 #include "service/fields.h"
+#include "service/live.h"
 #include "service/runtime_env.h"
 
 #include <unistd.h>
@@ -124,6 +125,8 @@ Result<model::Image> Images::get(const std::string& name) { return store::get<mo
 Result<void> Images::remove(const Caller& caller, const std::string& name) {
   return store_.write([&](store::WriteTx& tx) -> Result<void> {
     HELIO_TRY(image, tx.get<model::Image>(name));
+    HELIO_TRY(users, live_jobs(tx, [&](const model::JobSpec& spec) { return spec.image == name; }));
+    if (!users.empty()) return fail(ErrorCode::precondition_failed, "jobs that have not ended use image '{}': {}", name, listed(users));
     return tx.remove<model::Image>(image.name.value, event_of(caller, clock_.now(), "image.removed", fmt::format("image '{}'", name)));
   });
 }

@@ -7,7 +7,8 @@
 
 namespace helio::service {
 
-/// Makes a job's folder (0700) with outputs, checkpoints and, for a script, its body as a file. On error nothing stays.
+/// For a script: makes the job's folder (0700) with its body as a file. On error nothing stays. Outputs and checkpoints are made by the
+/// first node that starts.
 Result<void> make_job_files(const model::Home& home, const JobId& job, const model::Entrypoint& entrypoint);
 Result<void> remove_job_files(const model::Home& home, const JobId& job);
 

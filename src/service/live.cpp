@@ -69,4 +69,18 @@ Result<sched::State> load_state(store::ReadTx& tx, const std::map<std::string, m
   return state;
 }
 
+Result<std::vector<std::string>> live_jobs(store::ReadTx& tx, const std::function<bool(const model::JobSpec&)>& uses) {
+  using enum model::JobState;
+  store::ListQuery query;
+  for (const model::JobState state : {queued, starting, running, restarting, suspended, stopping}) {
+    query.states.emplace_back(json::enum_name(state));
+  }
+  HELIO_TRY(jobs, tx.list<model::Job>(query));
+  std::vector<std::string> out;
+  for (const model::Job& job : jobs.items) {
+    if (uses(job.spec) && out.size() < 10) out.push_back(job.id.value);
+  }
+  return out;
+}
+
 }  // namespace helio::service

@@ -11,12 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <memory>
+#include <set>
+#include <vector>
 
 namespace helio::service {
 namespace {
 
-constexpr std::int64_t kMaxEntries = 200'000;
+constexpr std::size_t kMaxEntries = 200'000;
 /// A zip may unpack to this much of its own limit; what is beyond is a bomb.
 constexpr std::int64_t kMaxRatio = 100;
 
@@ -54,44 +57,58 @@ Result<std::string> digest_of(int fd) {
   }
 }
 
-/// Depth that `path` ends at when it starts from `depth` folders below the root; -1 when it leaves the root on its way.
-std::int64_t walk(std::string_view path, std::int64_t depth) {
-  std::size_t at = 0;
-  while (at <= path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    at = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
-      if (--depth < 0) return -1;
-    } else {
-      ++depth;
-    }
-  }
-  return depth;
-}
-
 bool has_dots(std::string_view path) { return path == ".." || path.starts_with("../") || path.ends_with("/..") || path.contains("/../"); }
 
-Result<void> check_entry(archive_entry* entry) {
+/// Whether a link at `name` with this target stays inside. Dots are allowed in front only: behind another link they would not lead where
+/// they seem to.
+bool stays_inside(std::string_view name, std::string_view target) {
+  auto up = std::ranges::count(name, '/');
+  while (target == ".." || target.starts_with("../")) {
+    if (--up < 0) return false;
+    target.remove_prefix(std::min<std::size_t>(3, target.size()));
+  }
+  return !target.starts_with('/') && !has_dots(target);
+}
+
+/// What must hold over all entries.
+struct Contents {
+  std::vector<std::string> names;
+  std::set<std::string, std::less<>> links;
+  std::int64_t bytes = 0;
+};
+
+Result<void> check_entry(archive_entry* entry, Contents& contents) {
   const char* raw = ::archive_entry_pathname(entry);
-  const std::string_view name = raw == nullptr ? std::string_view() : std::string_view(raw);
+  std::string_view name = raw == nullptr ? std::string_view() : std::string_view(raw);
   if (name.empty()) return bad_zip("an entry of the zip has no name that can be read");
   if (name.starts_with('/') || name.starts_with('\\') || (name.size() > 1 && name[1] == ':')) {
     return bad_zip(fmt::format("entry '{}' has an absolute path; paths in a package are relative to its root", name));
   }
   if (has_dots(name) || name.contains("..\\")) return bad_zip(fmt::format("entry '{}' leads out of the package by '..'", name));
-  if (::archive_entry_hardlink(entry) != nullptr)
-    return bad_zip(fmt::format("entry '{}' is a hard link; only files, folders and links inside", name));
+  while (name.ends_with('/')) name.remove_suffix(1);
+  while (name.starts_with("./")) name.remove_prefix(2);
+  contents.bytes += std::max<std::int64_t>(0, ::archive_entry_size(entry));
+  contents.names.emplace_back(name);
   const auto type = ::archive_entry_filetype(entry);
   if (type == AE_IFLNK) {
     const char* target = ::archive_entry_symlink(entry);
-    const std::int64_t depth = walk(name, 0) - 1;
-    if (target == nullptr || std::string_view(target).starts_with('/') || walk(target, depth) < 0) {
+    if (target == nullptr || name.contains("//") || !stays_inside(name, target)) {
       return bad_zip(fmt::format("entry '{}' is a link out of the package, to '{}'", name, target == nullptr ? "?" : target));
     }
+    contents.links.emplace(name);
   } else if (type != AE_IFREG && type != AE_IFDIR) {
     return bad_zip(fmt::format("entry '{}' is neither a file nor a folder nor a link", name));
+  }
+  return {};
+}
+
+/// No entry may lie below a link: unpacking would follow it.
+Result<void> check_links(const Contents& contents) {
+  if (contents.links.empty()) return {};
+  for (const std::string_view name : contents.names) {
+    for (auto slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+      if (contents.links.contains(name.substr(0, slash))) return bad_zip(fmt::format("entry '{}' lies below a link", name));
+    }
   }
   return {};
 }
@@ -100,7 +117,16 @@ struct CloseArchive {
   void operator()(archive* a) const { ::archive_read_free(a); }
 };
 
+/// A zip without entries is its end record alone; libarchive does not take that for a zip.
+bool is_empty_zip(int fd) {
+  constexpr std::string_view kRecord("PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
+  std::array<char, kRecord.size() + 1> bytes{};
+  const ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
+  return n == static_cast<ssize_t>(kRecord.size()) && std::string_view(bytes.data(), kRecord.size()) == kRecord;
+}
+
 Result<void> check_zip(int fd, Bytes limit) {
+  if (is_empty_zip(fd)) return {};
   const std::unique_ptr<archive, CloseArchive> zip(::archive_read_new());
   if (!zip) return fail(ErrorCode::internal, "libarchive cannot start");
   const auto what = [&] {
@@ -110,21 +136,18 @@ Result<void> check_zip(int fd, Bytes limit) {
   if (::archive_read_support_format_zip_seekable(zip.get()) != ARCHIVE_OK) return fail(ErrorCode::internal, "libarchive knows no zip");
   if (::lseek(fd, 0, SEEK_SET) < 0) return fail(system_error(errno, "read the upload"));
   if (::archive_read_open_fd(zip.get(), fd, 64 * 1024) != ARCHIVE_OK) return bad_zip("is not a zip file: " + what());
-  std::int64_t entries = 0;
-  std::int64_t total = 0;
+  Contents contents;
   while (true) {
     archive_entry* entry = nullptr;
     const int rc = ::archive_read_next_header(zip.get(), &entry);
     if (rc == ARCHIVE_EOF) break;
     if (rc < ARCHIVE_WARN) return bad_zip("is not a whole zip file: " + what());
-    HELIO_CHECK_OK(check_entry(entry));
-    if (++entries > kMaxEntries) return bad_zip(fmt::format("has more than {} entries", kMaxEntries));
-    total += std::max<std::int64_t>(0, ::archive_entry_size(entry));
-    if (total > limit.n * kMaxRatio) return bad_zip(fmt::format("unpacks to more than {}", format_bytes(Bytes{limit.n * kMaxRatio})));
+    HELIO_CHECK_OK(check_entry(entry, contents));
+    if (contents.names.size() > kMaxEntries) return bad_zip(fmt::format("has more than {} entries", kMaxEntries));
+    if (contents.bytes > limit.n * kMaxRatio)
+      return bad_zip(fmt::format("unpacks to more than {}", format_bytes(Bytes{limit.n * kMaxRatio})));
   }
-  // An empty zip is 22 bytes of end record; anything else without entries is no zip that libarchive recognised.
-  if (entries == 0 && ::archive_format(zip.get()) != ARCHIVE_FORMAT_ZIP) return bad_zip("is not a zip file");
-  return {};
+  return check_links(contents);
 }
 
 Result<void> check_file(std::string_view sha256, const std::string& file, Bytes limit) {

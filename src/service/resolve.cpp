@@ -422,6 +422,11 @@ void Resolver::size_warnings() {
     warn(fmt::format("nodes of flavor '{}' have {} of memory; Ray nodes under 2GiB often run out of it", name,
                      format_bytes(catalog_.flavors.at(name).resources.memory)));
   }
+  std::set<std::string> unreal;
+  for (const sched::Member& node : out_.members) {
+    if (node.resources.gpus > 0 && catalog_.flavors.at(node.flavor).virtual_gpus) unreal.insert(node.flavor);
+  }
+  for (const std::string& name : unreal) warn(fmt::format("the GPUs of flavor '{}' are virtual: counted, but they do not exist", name));
   for (const model::WorkerGroup& workers : out_.spec.workers) {
     if (workers.count >= 8 && catalog_.flavors.at(*workers.flavor).resources.cpu <= MilliCpu{2000}) {
       warn(fmt::format("{} small workers of flavor '{}': few large nodes start faster and share memory better", workers.count,
