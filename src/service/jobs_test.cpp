@@ -24,13 +24,6 @@ std::string slurp(const std::string& path) {
   return out.str();
 }
 
-std::size_t entries(const std::string& folder) {
-  std::error_code error;
-  std::size_t n = 0;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) ++n;
-  return n;
-}
-
 model::JobSpec secret_spec() {
   model::JobSpec spec = World::spec();
   spec.env = {{"API_KEY", "tr0ub4dor-and-3", true}, {"PLAIN", "visible-value", false}};
@@ -86,7 +79,7 @@ TEST_F(JobsTest, a_refused_submit_leaves_nothing_behind) {
   EXPECT_EQ(refused.error().code(), ErrorCode::resource_exhausted);
   EXPECT_EQ(refused.error().path(), "$.workers[0].count");
   EXPECT_EQ(world.db->revision(), before);
-  EXPECT_EQ(entries(world.home.root + "/jobs"), 0U);
+  EXPECT_EQ(world.jobs->list({})->items.size(), 0U);
 }
 
 TEST_F(JobsTest, a_script_is_a_file_that_only_we_may_read) {
@@ -108,7 +101,7 @@ TEST_F(JobsTest, the_same_key_answers_the_first_reply_again) {
   const auto again = world.jobs->submit(world.caller, World::spec(), key);
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(json::encode(*again), json::encode(*first));
-  EXPECT_EQ(entries(world.home.root + "/jobs"), 1U);
+  EXPECT_EQ(world.jobs->list({})->items.size(), 1U);
 
   const auto other_body = world.jobs->submit(world.caller, World::spec(1), {"POST /v1/jobs", "k1", sha256_hex("other")});
   ASSERT_FALSE(other_body);
@@ -133,7 +126,7 @@ TEST(JobsOnDisk, of_many_at_once_with_one_key_one_job_is_made) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ids.size(), 1U);
-  EXPECT_EQ(entries(world.home.root + "/jobs"), 1U);
+  EXPECT_EQ(world.jobs->list({})->items.size(), 1U);
 }
 
 TEST(JobsOnDisk, secrets_are_nowhere_in_clear) {
@@ -255,7 +248,7 @@ TEST_F(JobsTest, preview_says_what_would_happen) {
   EXPECT_EQ(now->would, "would start now on local");
   EXPECT_EQ(now->gang.size(), 3U);
   EXPECT_EQ(now->total.cpu.n, 2500);
-  EXPECT_EQ(entries(world.home.root + "/jobs"), 0U) << "nothing is made";
+  EXPECT_EQ(world.jobs->list({})->items.size(), 0U) << "nothing is made";
 
   const model::Job busy = world.submit(World::spec());
   world.attempt_of(busy);
