@@ -44,10 +44,10 @@ class LocalProvider::Impl {
     model::ProviderFact fact;
     std::shared_ptr<proc::Process> process;
     std::optional<proc::ExitStatus> exit;  ///< known when it was our child
-    bool foreign = false;     ///< its place belongs to another node: nothing there is ours to touch
-    bool clean = false;       ///< it left its final status and was not killed
-    bool harvested = false;   ///< or not worth it
-    bool harvesting = false;  ///< the harvester runs
+    bool foreign = false;                  ///< its place belongs to another node: nothing there is ours to touch
+    bool clean = false;                    ///< it left its final status and was not killed
+    bool harvested = false;                ///< or not worth it
+    bool harvesting = false;               ///< the harvester runs
     std::optional<Grace> removal;
     std::optional<model::AgentStatus> final;
     std::optional<MonoTime> asked;  ///< by ensure() of this process
