@@ -67,6 +67,12 @@ void Hub::stop() {
   for (const auto& session : sessions) session->close(kGoingAway, "the daemon stops");
   core_->pool.stop();
   core_->timers.stop();
+  // Sessions own the core: those whose close is not over yet would keep it for ever.
+  std::map<NodeId, std::shared_ptr<NodeEntry>> nodes;
+  {
+    const std::scoped_lock lock(core_->mutex);
+    nodes.swap(core_->nodes);
+  }
 }
 
 }  // namespace helio::link

@@ -18,13 +18,33 @@ void Strand::post(Task task) {
   schedule();
 }
 
+/// A place in the pool's queue. A pool that stops forgets its queue: the tasks then go too, for they may own whoever owns the strand.
+class Strand::Turn {
+ public:
+  explicit Turn(std::shared_ptr<Strand> strand) : strand_(std::move(strand)) {}
+  Turn(Turn&&) = default;
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (strand_) strand_->drop();
+  }
+  void operator()() { std::exchange(strand_, nullptr)->drain(); }
+
+ private:
+  std::shared_ptr<Strand> strand_;
+};
+
 void Strand::schedule() {
-  if (pool_.try_post([self = shared_from_this()] { self->drain(); })) return;
-  // The queue of the pool is larger than the number of strands, so this is a pool that has stopped.
+  // The queue of the pool is larger than the number of strands: it refuses only when it has stopped, and then the turn drops the tasks.
+  static_cast<void>(pool_.try_post(Turn(shared_from_this())));
+}
+
+void Strand::drop() {
   std::deque<Task> dropped;
-  const std::scoped_lock lock(mutex_);
-  dropped.swap(tasks_);
-  running_ = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    dropped.swap(tasks_);
+    running_ = false;
+  }
 }
 
 void Strand::drain() {

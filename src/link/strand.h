@@ -18,8 +18,10 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void post(Task task);
 
  private:
+  class Turn;
   void schedule();
   void drain();
+  void drop();
 
   rt::WorkerPool& pool_;
   std::mutex mutex_;
