@@ -273,7 +273,8 @@ void mutate(json::Value& value, Rng& rng) {
     auto at = object.begin() + static_cast<std::ptrdiff_t>(rng.below(object.size()));
     if (rng.chance(0.08)) {
       const std::string key(at->key());
-      object[key + "x"] = at->value();
+      json::Value copy = at->value();  // adding a member may move the others
+      object[key + "x"] = std::move(copy);
     } else if (rng.chance(0.05)) {
       object.erase(at->key());
     } else {
@@ -284,7 +285,8 @@ void mutate(json::Value& value, Rng& rng) {
   if (value.is_array() && !value.get_array().empty() && rng.chance(0.85)) {
     json::Array& array = value.get_array();
     if (rng.chance(0.1)) {
-      array.push_back(array[rng.below(array.size())]);
+      json::Value copy = array[rng.below(array.size())];
+      array.push_back(std::move(copy));
     } else {
       mutate(array[rng.below(array.size())], rng);
     }
