@@ -98,7 +98,7 @@ std::optional<Duration> parse_duration(std::string_view text) {
   while (!text.empty()) {
     double value = 0;
     const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (ec != std::errc{} || value < 0) return std::nullopt;
+    if (ec != std::errc{} || !(value >= 0)) return std::nullopt;  // from_chars reads "nan" too
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (text.empty()) {
       total += value * 1e6;
@@ -115,7 +115,7 @@ std::optional<Duration> parse_duration(std::string_view text) {
     }
     if (!found) return std::nullopt;
   }
-  if (total > 9e15) return std::nullopt;  // about 285 years
+  if (!(total <= 9e15)) return std::nullopt;  // about 285 years
   return Duration(static_cast<std::int64_t>(total));
 }
 

@@ -5,6 +5,7 @@
 #include "link/session.h"
 #include "model/kinds.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace helio::link {
@@ -156,6 +157,10 @@ void Core::read_changes() {
         if (change->contains("generation")) touched.try_emplace(NodeId(event.id), false);
       }
       more = std::cmp_equal(events.size(), query.limit);
+      if (more) return {};
+      // What is of other kinds has been looked at too: without this each round would look at it again.
+      HELIO_TRY(revision, tx.revision());
+      seen_ = std::max(seen_, revision);
       return {};
     });
     if (!read) {
