@@ -147,7 +147,9 @@ Result<bool> daemon_down(const Context& context, Duration patience) {
   if (!file || !daemon_answers(file->url, kProbe)) return false;
   const UniqueFd alive = pidfd_of(static_cast<pid_t>(file->pid));
   HELIO_TRY(api, ApiClient::connect(context));
-  HELIO_CHECK_OK(api->send("POST", "/v1/daemon/stop", nullptr));
+  const auto asked = api->send("POST", "/v1/daemon/stop", nullptr);
+  // A daemon that leaves before its answer is out has heard us too: its process tells.
+  if (!asked && (asked.error().code() != ErrorCode::unavailable || !alive.valid())) return fail(asked.error());
   if (!alive.valid()) return true;
   pollfd fds[] = {{alive.get(), POLLIN, 0}};
   const int ms = static_cast<int>(duration_cast<std::chrono::milliseconds>(patience).count());
