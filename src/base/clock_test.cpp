@@ -36,7 +36,8 @@ TEST(Clock, durations) {
   EXPECT_EQ(parse_duration("1.5"), Duration(1500ms));
   EXPECT_EQ(parse_duration("0"), Duration(0));
   EXPECT_EQ(parse_duration("2d"), Duration(48h));
-  for (const char* text : {"", "-1s", "s", "1x", "1h-2m", "inf", "nan", "nans", "1h nan", "1e30", "10 m"}) EXPECT_FALSE(parse_duration(text)) << text;
+  for (const char* text : {"", "-1s", "s", "1x", "1h-2m", "inf", "nan", "nans", "1h nan", "1e30", "10 m"})
+    EXPECT_FALSE(parse_duration(text)) << text;
   EXPECT_EQ(format_duration(350ms), "350ms");
   EXPECT_EQ(format_duration(1200ms), "1.2s");
   EXPECT_EQ(format_duration(190s), "3m10s");
