@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <csignal>
@@ -90,17 +91,22 @@ Result<DaemonUp> wait_until_up(const model::Home& home, pid_t pid) {
   const SystemClock& clock = SystemClock::instance();
   const MonoTime deadline = clock.mono() + kStartPatience;
   bool exited = false;
+  bool other = false;  // somebody else's daemon holds the folder; it will answer in a moment
   while (clock.mono() < deadline) {
     const auto file = read_daemon_file(home);
     // A daemon that was started by somebody else at the same moment is as good as ours.
     if (file && (file->pid == pid || exited) && daemon_answers(file->url, kProbe)) return DaemonUp{file->url, file->version, !exited};
-    if (exited) break;
-    pollfd fds[] = {{watch.get(), POLLIN, 0}, {alive.get(), POLLIN, 0}};
+    if (exited && !other) break;
+    pollfd fds[] = {{watch.get(), POLLIN, 0}, {exited ? -1 : alive.get(), POLLIN, 0}};
     ::poll(fds, 2, kRetryMs);
     char events[4096];
     while (::read(watch.get(), events, sizeof events) > 0) {
     }
-    exited = (fds[1].revents & POLLIN) != 0;
+    if (!exited && (fds[1].revents & POLLIN) != 0) {
+      exited = true;
+      int status = 0;
+      other = ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == cli_exit_code(ErrorCode::conflict);
+    }
   }
   std::string log = tail_of_file(home.daemon_log(), kLogTail);
   if (log.empty()) log = "(it wrote nothing)";

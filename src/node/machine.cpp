@@ -394,7 +394,9 @@ void Machine::follow(const Facts& facts, Step& step) {
     terminal_since_ = facts.mono;
     mark("driver_end", facts.now);
   }
+  // Ray tells the death of the shell itself by a negative signal number; everywhere else that is 128 + signal.
   driver.exit_code = facts.driver_exit_code;
+  if (driver.exit_code && *driver.exit_code < 0) driver.exit_code = 128 - *driver.exit_code;
   const Duration waited = facts.mono - *terminal_since_;
   if (!facts.driver_log_complete && waited < kTailWait) {
     wake(step, kTailWait - waited);

@@ -29,8 +29,8 @@ using sqlite::SqliteWriteTx;
 constexpr std::size_t kMaxBatch = 256;
 // Connections kept for the next readers; more than that many at once open their own.
 constexpr std::size_t kIdleReaders = 4;
-constexpr int kWriterCacheKib = 4096;
-constexpr int kReaderCacheKib = 2048;
+constexpr int kWriterCacheKib = 512;
+constexpr int kReaderCacheKib = 128;
 
 class SharedConnection final : public MemoryDb {
  public:
