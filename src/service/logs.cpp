@@ -184,9 +184,9 @@ Result<std::optional<Reader::Part>> Reader::part_of(const model::Attempt& attemp
                                 [&](const store::StreamMeta& m) { return m.key.stream == name && (!node || m.key.node == *node); });
   };
   if (!node) {
-    // The driver's stream may be here before the attempt's row says which node holds it. Until then only the head's counts: under Ray
-    // before 2.50 any node may hold a stub of that name, with Ray's first line in it.
-    if (!model::is_terminal(attempt.state)) {
+    // The driver's stream may be here before the row says which node holds it. A follower, who cannot go back, waits for the head's: under
+    // Ray before 2.50 any node may hold a stub of that name, with Ray's first line in it.
+    if (query_.follow && !model::is_terminal(attempt.state)) {
       node = NodeId(attempt.id.value + "-h");
     } else if (const auto driver = find("driver"); driver != streams.end()) {
       node = driver->key.node;
