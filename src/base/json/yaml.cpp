@@ -1,6 +1,7 @@
 #include "base/json/yaml.h"
 
 #include <yaml-cpp/yaml.h>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -57,6 +58,13 @@ Result<Value> convert(const YAML::Node& node, int depth, int& budget) {
   return fail(ErrorCode::internal, "unknown YAML node");
 }
 
+/// Whether a literal block says this text exactly: its indentation is found by the first line, and it ends with one newline.
+bool fits_literal(std::string_view text) {
+  if (!text.ends_with('\n') || text.ends_with("\n\n")) return false;
+  if (text[0] == ' ' || text[0] == '\t' || text[0] == '\n') return false;
+  return std::ranges::all_of(text, [](char c) { return c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= 0x20; });
+}
+
 void emit(YAML::Emitter& out, const Value& value) {
   if (value.is_object()) {
     out << YAML::BeginMap;
@@ -72,15 +80,17 @@ void emit(YAML::Emitter& out, const Value& value) {
   } else if (value.is_string()) {
     const std::string text(value.get_string());
     const bool plain = scalar(YAML::Node(text)).is_string() && !text.empty();
-    if (text.contains('\n')) {
+    if (fits_literal(text)) {
       out << YAML::Literal << text;
-    } else if (plain) {
+    } else if (plain && !text.contains('\n')) {
       out << text;
     } else {
       out << YAML::DoubleQuoted << text;
     }
+  } else if (value.is_null()) {
+    out << YAML::Null;
   } else {
-    out << (value.is_null() ? std::string("null") : dump(value));
+    out << dump(value);
   }
 }
 

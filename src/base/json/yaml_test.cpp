@@ -38,6 +38,16 @@ TEST(Yaml, what_is_written_reads_back) {
   EXPECT_EQ(*back, value) << text;
 }
 
+TEST(Yaml, any_text_and_null_read_back) {
+  for (const char* text :
+       {"a\nb", "a\nb\n\n", "\nfirst line empty\n", "  indented\nnot\n", "\tx\ny\n", "\n", "a\r\nb\n", "#!/bin/sh\necho hi\n", "a \nb\n"}) {
+    const Value value = Object{{"script", text}, {"list", Array{nullptr, text}}};
+    const auto back = from_yaml(to_yaml(value));
+    ASSERT_TRUE(back) << back.error().text() << "\n" << to_yaml(value);
+    EXPECT_EQ(*back, value) << to_yaml(value);
+  }
+}
+
 TEST(Yaml, mistakes_have_a_line) {
   const auto broken = from_yaml("a: 1\nb: [1,\n");
   ASSERT_FALSE(broken);
