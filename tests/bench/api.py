@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from _heliostat import BIN, PREFIX, Daemon, cpu_seconds, resident_mb
-from _rows import Rows, add_arguments, median
+from _rows import Rows, add_arguments, median, skip
 
 SECONDS = 4
 
@@ -60,11 +60,9 @@ def main():
     add_arguments(parser)
     args = parser.parse_args()
     if not shutil.which("wrk"):
-        print("skipped: wrk is not installed (apt-get install wrk)")
-        return 0
+        return skip(args, "wrk is not installed (apt-get install wrk)")
     if not os.path.exists(f"{PREFIX}/bin/ray"):
-        print(f"skipped: no Ray at {PREFIX}; ./dev setup makes it")
-        return 0
+        return skip(args, f"no Ray at {PREFIX}; ./dev setup makes it")
     rows = Rows("api")
     work = tempfile.mkdtemp(prefix="ba", dir="/tmp")
     daemon = Daemon(cpu=0)

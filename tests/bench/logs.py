@@ -11,7 +11,7 @@ import time
 import urllib.parse
 
 from _heliostat import PREFIX, Daemon, cpu_seconds
-from _rows import Rows, add_arguments, median
+from _rows import Rows, add_arguments, median, skip
 
 PRINTER = """
 import hashlib, sys
@@ -62,8 +62,7 @@ def main():
     add_arguments(parser)
     args = parser.parse_args()
     if not os.path.exists(f"{PREFIX}/bin/ray"):
-        print(f"skipped: no Ray at {PREFIX}; ./dev setup makes it")
-        return 0
+        return skip(args, f"no Ray at {PREFIX}; ./dev setup makes it")
     rows = Rows("logs")
     daemon = Daemon()
     try:
@@ -82,6 +81,8 @@ def main():
             job_state = daemon.must("GET", f"/v1/jobs/{job}")["state"]
             time.sleep(0.05)
         used = cpu_seconds(daemon.pid) - before
+        if not agents or agent_cpu == 0:
+            raise RuntimeError("no agent of the job was seen, so its cost is not known")
         if job_state != "succeeded":
             raise RuntimeError(f"job {job_state}: {daemon.must('GET', f'/v1/jobs/{job}').get('verdict')}")
         digest, size = open(result, encoding="utf-8").read().split()

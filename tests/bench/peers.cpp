@@ -2,6 +2,7 @@
 //   bench-peers serve PORT BODY_BYTES     answers every GET until killed
 //   bench-peers insert FILE COUNT BYTES   prints the median latency of one durable insert in microseconds
 
+#include <sqlite3.h>
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -11,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <sqlite3.h>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,8 +75,10 @@ int serve(int port, std::size_t bytes) {
 int insert(const char* file, int count, int bytes) {
   sqlite3* db = nullptr;
   if (sqlite3_open(file, &db) != SQLITE_OK) return 1;
-  sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, k TEXT, v TEXT); CREATE INDEX i ON t(k)",
-               nullptr, nullptr, nullptr);
+  sqlite3_exec(
+      db,
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, k TEXT, v TEXT); CREATE INDEX i ON t(k)",
+      nullptr, nullptr, nullptr);
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(db, "INSERT INTO t(k, v) VALUES(?, ?)", -1, &statement, nullptr) != SQLITE_OK) return 1;
   const std::string value(static_cast<std::size_t>(bytes), 'v');

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import _by_hand as by_hand
 from _heliostat import PREFIX, Daemon
-from _rows import Rows, add_arguments, median
+from _rows import Rows, add_arguments, median, skip
 
 
 def spec(command):
@@ -52,8 +52,7 @@ def main():
     add_arguments(parser)
     args = parser.parse_args()
     if not os.path.exists(f"{PREFIX}/bin/ray"):
-        print(f"skipped: no Ray at {PREFIX}; ./dev setup makes it")
-        return 0
+        return skip(args, f"no Ray at {PREFIX}; ./dev setup makes it")
     daemon = Daemon()
     try:
         daemon.add_image()
