@@ -218,12 +218,14 @@ def test_the_end_of_the_reader_does_not_end_the_job(stubbed):
     assert stubbed.wait("last")["state"] == "succeeded"
 
 
-def test_a_daemon_that_stops_leaves_its_jobs_running(stubbed):
-    job = stubbed.submit("--", "sh", "-c", "for i in $(seq 30); do echo $i; sleep 0.1; done")
+def test_a_daemon_that_stops_leaves_its_jobs_running(stubbed, tmp_path):
+    ran = tmp_path / "ran"
+    job = stubbed.submit("--", "sh", "-c", f"for i in $(seq 30); do echo $i; echo $i >> {ran}; sleep 0.1; done")
     stubbed.until(job, ["running"])
     stubbed.down()
     assert stubbed.helio("ps").returncode == 72
-    time.sleep(0.5)
+    at_stop = len(ran.read_text().splitlines()) if ran.exists() else 0
+    eventually("the job goes on without a daemon", lambda: ran.exists() and len(ran.read_text().splitlines()) > at_stop, 15)
     stubbed.up()
     assert stubbed.wait(job)["state"] == "succeeded"
     assert stubbed.helio("logs", job, check=0).stdout == "".join(f"{i}\n" for i in range(1, 31))
