@@ -33,7 +33,7 @@ struct Wakeup {
 /// Server-sent events: id is the revision to go on from, event the type, data the document.
 class EventStream final : public net::BodySource {
  public:
-  EventStream(Feed& feed, store::EventQuery query) : feed_(feed), query_(std::move(query)) {
+  EventStream(service::Feed& feed, store::EventQuery query) : feed_(feed), query_(std::move(query)) {
     query_.limit = kEventsAtOnce;
     watch_ = feed_.watch(query_.job, [wakeup = wakeup_] { wakeup->ring(); });
   }
@@ -69,14 +69,14 @@ class EventStream final : public net::BodySource {
   std::string keep_alive() override { return ": still here\n\n"; }
 
  private:
-  Feed& feed_;
+  service::Feed& feed_;
   store::EventQuery query_;
   std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();
-  std::unique_ptr<Feed::Watch> watch_;
+  std::unique_ptr<service::Feed::Watch> watch_;
   bool first_ = true;
 };
 
-net::Response stream_of(Feed& feed, store::EventQuery query) {
+net::Response stream_of(service::Feed& feed, store::EventQuery query) {
   net::Response out;
   out.headers.emplace_back("Content-Type", "text/event-stream");
   out.headers.emplace_back("Cache-Control", "no-store");

@@ -2,7 +2,6 @@
 // One table of routes drives the router, authorisation, the OpenAPI document and the walk of the tests.
 
 #include "api/dto.h"
-#include "api/feed.h"
 #include "auth/authorise.h"
 #include "auth/tokens.h"
 #include "base/clock.h"
@@ -13,6 +12,7 @@
 #include "net/server.h"
 #include "service/caller.h"
 #include "service/catalog.h"
+#include "service/feed.h"
 #include "service/jobs.h"
 #include "service/logs.h"
 #include "service/packages.h"
@@ -34,7 +34,7 @@ struct Context {
   service::Images& images;
   service::Flavors& flavors;
   service::Packages& packages;
-  Feed& feed;
+  service::Feed& feed;
   link::Hub& hub;
   const model::Home& home;
   const model::Settings& settings;

@@ -27,7 +27,7 @@ struct Alarm {
 
 class WaitBody final : public net::BodySource {
  public:
-  WaitBody(service::Jobs& jobs, Feed& feed, JobId job, Duration timeout) : jobs_(jobs), feed_(feed), job_(std::move(job)) {
+  WaitBody(service::Jobs& jobs, service::Feed& feed, JobId job, Duration timeout) : jobs_(jobs), feed_(feed), job_(std::move(job)) {
     watch_ = feed_.watch(job_.value, [alarm = alarm_] { alarm->ring(); });
     timer_ = feed_.executor().after(timeout, [alarm = alarm_] {
       alarm->over = true;
@@ -55,17 +55,17 @@ class WaitBody final : public net::BodySource {
 
  private:
   service::Jobs& jobs_;
-  Feed& feed_;
+  service::Feed& feed_;
   JobId job_;
   std::shared_ptr<Alarm> alarm_ = std::make_shared<Alarm>();
-  std::unique_ptr<Feed::Watch> watch_;
+  std::unique_ptr<service::Feed::Watch> watch_;
   Executor::TimerId timer_ = 0;
   bool done_ = false;
 };
 
 }  // namespace
 
-Result<net::Response> wait_for_end(service::Jobs& jobs, Feed& feed, const JobId& job, Duration timeout) {
+Result<net::Response> wait_for_end(service::Jobs& jobs, service::Feed& feed, const JobId& job, Duration timeout) {
   HELIO_TRY(now, jobs.get(job));
   if (model::is_terminal(now.state) || timeout <= Duration::zero()) return net::Response::json(200, json::dump(json::encode(now)));
   net::Response out;

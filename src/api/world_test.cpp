@@ -90,7 +90,7 @@ struct World::Parts {
   service::Images images;
   service::Flavors flavors;
   service::Packages packages;
-  Feed feed;
+  service::Feed feed;
   Context context;
   std::unique_ptr<net::Server> server;
 };

@@ -1,10 +1,11 @@
 #include "control/assignment.h"
 
+#include "model/ray_version.h"
+
 #include "control/plan.h"
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <charconv>
 
 namespace helio::control {
 namespace {
@@ -250,16 +251,6 @@ std::string shell_line(const model::Entrypoint& entrypoint, const std::string& s
   return line;
 }
 
-bool ray_has_tokens(const std::string& version) {
-  int major = 0;
-  int minor = 0;
-  const char* const end = version.data() + version.size();
-  const auto first = std::from_chars(version.data(), end, major);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return false;
-  if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc()) return false;
-  return major > 2 || (major == 2 && minor >= 52);
-}
-
 Result<model::Assignment> build_assignment(store::ReadTx& tx, const AssignmentContext& context, const NodeId& id) {
   HELIO_TRY(rows, load(tx, id));
   model::Assignment out;
@@ -276,7 +267,7 @@ Result<model::Assignment> build_assignment(store::ReadTx& tx, const AssignmentCo
   out.temp_dir = rows.plan.temp_dir;
   out.head_temp_dir = rows.plan.head_temp_dir;
   out.work_dir = rows.plan.work_dir;
-  if (ray_has_tokens(rows.attempt.ray_version)) out.ray_token_file = rows.plan.ray_token_file;
+  if (model::ray_has_tokens(rows.attempt.ray_version)) out.ray_token_file = rows.plan.ray_token_file;
   out.address = rows.plan.address;
   out.head_address = rows.plan.head_address;
   out.port_base = rows.plan.port_base;

@@ -37,7 +37,5 @@ std::string shell_line(const model::Entrypoint& entrypoint, const std::string& s
 std::string shell_quote(const std::string& word);
 /// Where the body of a script lies: <home>/jobs/<id>/script.{sh,py}.
 std::string script_path(const model::Home& home, const JobId& job, const model::Entrypoint& entrypoint);
-/// Ray knows token authentication from 2.52.
-bool ray_has_tokens(const std::string& ray_version);
 
 }  // namespace helio::control

@@ -148,7 +148,7 @@ struct Daemon::Impl {
   service::Images images{*ground.store, clock, probe_python};
   service::Flavors flavors{*ground.store, clock};
   service::Packages packages{home, ground.settings};
-  api::Feed feed{*ground.store, feed_executor};
+  service::Feed feed{*ground.store, feed_executor};
   api::Context context{.jobs = jobs,
                        .logs = logs,
                        .images = images,

@@ -1,3 +1,4 @@
+#include "model/ray_version.h"
 #include "service/catalog.h"
 #include "service/fields.h"
 #include "service/live.h"
@@ -59,7 +60,7 @@ Result<void> check_versions(model::Image& image, const json::Object& facts) {
     return wrong("$.prefix", "Ray {} was installed without its Jobs API ({}); install it: {}/bin/python -m pip install 'ray[default]=={}'",
                  image.ray_version, extra, image.prefix, image.ray_version);
   }
-  if (!version_at_least(image.ray_version, "2.52.0") && !image.allow_no_token) {
+  if (!model::ray_has_tokens(image.ray_version) && !image.allow_no_token) {
     return fail(
         Error(ErrorCode::precondition_failed,
               fmt::format("Ray {} knows no tokens, so every user of this host could run code in its clusters; allow it by name with "

@@ -33,8 +33,8 @@ Result<void> write_new(const std::string& path, std::string_view text) {
   return out;
 }
 
-/// A job without a script needs no folder yet, and making one would put the file system's journal into the way of the commit that
-/// follows: measured, a submit then takes ten times as long.
+/// A job without a script needs no folder yet. Making three would put the file system's journal into the way of the commit that follows:
+/// a durable insert after them took 1.3 to 1.7 times as long as one alone.
 Result<void> make(const model::Home& home, const JobId& job, const model::Entrypoint& entrypoint) {
   if (!entrypoint.script) return {};
   const std::string folder = home.job(job.value);

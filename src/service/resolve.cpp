@@ -1,5 +1,6 @@
 #include "service/resolve.h"
 
+#include "model/ray_version.h"
 #include "service/entrypoint.h"
 #include "service/fields.h"
 #include "service/runtime_env.h"
@@ -434,7 +435,7 @@ void Resolver::size_warnings() {
     }
   }
   const model::Image& image = catalog_.images.at(out_.spec.image);
-  if (!version_at_least(image.ray_version, "2.52.0")) {
+  if (!model::ray_has_tokens(image.ray_version)) {
     warn(fmt::format("Ray {} of image '{}' knows no tokens: every user of this host can reach the cluster", image.ray_version,
                      image.name.value));
   }

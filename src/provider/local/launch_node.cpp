@@ -1,13 +1,13 @@
 // From a spec to a running agent.
 
 #include "base/log.h"
+#include "model/ray_version.h"
 #include "proc/files.h"
 #include "proc/sys_info.h"
 #include "provider/local/impl.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <charconv>
 #include <cstdlib>
 
 namespace helio::provider {
@@ -15,14 +15,10 @@ namespace {
 
 constexpr std::int64_t kMaxTasks = 32768;
 
-/// "2.9.3" is before 2.55; an unreadable version is taken for a new one.
-bool ray_before(std::string_view version, int major, int minor) {
-  int found_major = 0;
-  int found_minor = 0;
-  const auto [dot, error] = std::from_chars(version.data(), version.data() + version.size(), found_major);
-  if (error != std::errc() || dot == version.data() + version.size() || *dot != '.') return false;
-  if (std::from_chars(dot + 1, version.data() + version.size(), found_minor).ec != std::errc()) return false;
-  return found_major < major || (found_major == major && found_minor < minor);
+/// An unreadable version is taken for a new one.
+bool shares_head_temp_dir(std::string_view version) {
+  const auto parsed = model::parse_ray_version(version);
+  return parsed && *parsed < model::kRayOwnTempDir;
 }
 
 std::string from_environment(const char* name, const char* otherwise) {
@@ -124,7 +120,7 @@ Result<void> LocalProvider::Impl::write_files(const EntryPtr& entry, const NodeS
   launch.head_temp_dir = assignment.head_temp_dir;
   // Old workers ignore their own --temp-dir and use the head's path.
   launch.bind_temp_dir = isolation_ != proc::Isolation::sessions && assignment.role == model::Role::worker &&
-                         ray_before(assignment.ray_version, 2, 55) && launch.head_temp_dir != launch.temp_dir;
+                         shares_head_temp_dir(assignment.ray_version) && launch.head_temp_dir != launch.temp_dir;
   launch.port_base = assignment.port_base;
   launch.cgroup = assignment.cgroup;
   launch.isolation = proc::to_string(isolation_);

@@ -1,11 +1,11 @@
-#include "api/feed.h"
+#include "service/feed.h"
 
 #include "base/log.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace helio::api {
+namespace helio::service {
 namespace {
 constexpr int kEventsAtOnce = 500;
 }  // namespace
@@ -152,8 +152,7 @@ Result<std::vector<model::Node>> Feed::nodes(bool all) {
   return std::move(page.items);
 }
 
-Result<void> Feed::note(const service::Caller& caller, const NodeId& node, std::string_view type, const std::string& message,
-                        Timestamp now) {
+Result<void> Feed::note(const Caller& caller, const NodeId& node, std::string_view type, const std::string& message, Timestamp now) {
   return store_.write([&](store::WriteTx& tx) -> Result<void> {
     HELIO_TRY(row, tx.get<model::Node>(node.value));
     store::Event event;
@@ -178,4 +177,4 @@ Result<std::int64_t> Feed::count_jobs(const std::vector<model::JobState>& states
   return count;
 }
 
-}  // namespace helio::api
+}  // namespace helio::service

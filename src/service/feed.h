@@ -4,7 +4,8 @@
 #include "base/executor.h"
 #include "model/cluster.h"
 #include "model/pool.h"
-#include "service/jobs.h"
+#include "service/caller.h"
+#include "store/store.h"
 
 #include <atomic>
 #include <cstdint>
@@ -15,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace helio::api {
+namespace helio::service {
 
 class Feed {
  public:
@@ -31,7 +32,7 @@ class Feed {
   /// `all`: those that are gone too.
   Result<std::vector<model::Node>> nodes(bool all);
   /// Audit of what opens a session in a node, and so changes no row.
-  Result<void> note(const service::Caller& caller, const NodeId& node, std::string_view type, const std::string& message, Timestamp now);
+  Result<void> note(const Caller& caller, const NodeId& node, std::string_view type, const std::string& message, Timestamp now);
   Result<std::int64_t> count_jobs(const std::vector<model::JobState>& states);
 
   class Watch {
@@ -52,4 +53,4 @@ class Feed {
   std::unique_ptr<store::Store::Subscription> subscription_;
 };
 
-}  // namespace helio::api
+}  // namespace helio::service
