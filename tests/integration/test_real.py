@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from conftest import ray_prefix
-from heliostat import eventually, marks, processes_tagged
+from heliostat import eventually, processes_tagged
 
 ONE_SHOT = ["--retries", "platform=0", "--retries", "node=0", "--retries", "unknown=0"]
 
@@ -65,18 +65,20 @@ def test_a_queue_of_ten_on_a_pool_that_holds_fewer(real, examples, tmp_path):
     real.helio("cp", f"{jobs['script']}:outputs/o.txt", tmp_path / "o.txt", check=0)
     assert (tmp_path / "o.txt").read_text() == "kept"
     assert rows["signal"]["verdict"]["cause"] in ("entrypoint.signal", "entrypoint.exit") and rows["signal"]["exit_code"] == 137
-    # Never more than the pool, at any instant.
+    # Never more than the pool, at any instant: a node holds what it has until its own death is proven.
     capacity = real.get("/v1/hosts")["items"][0]["capacity"]
-    edges = []
-    for job in jobs.values():
-        for attempt in real.attempts(job):
-            cpu = sum(place["resources"]["cpu"] for place in attempt["placement"])
-            edges += [(marks(attempt)["admitted"], cpu), (marks(attempt)["gone"], -cpu)]
-    held = most = 0
-    for _, change in sorted(edges, key=lambda e: (e[0], e[1])):
-        held += change
-        most = max(most, held)
-    assert 0 < most <= capacity["cpu"]
+    nodes = [node for job in jobs.values() for node in real.nodes(job)]
+    assert len(nodes) == sum(len(attempt["placement"]) for job in jobs.values() for attempt in real.attempts(job))
+    assert {node["state"] for node in nodes} == {"gone"}
+    for what in ("cpu", "memory"):
+        edges = [(node["created"], node["placement"]["resources"][what]) for node in nodes]
+        edges += [(node["state_since"], -node["placement"]["resources"][what]) for node in nodes]
+        held = most = 0
+        for _, change in sorted(edges):
+            held += change
+            most = max(most, held)
+        print(f"most {what} held: {most} of {capacity[what]}")
+        assert 0 < most <= capacity[what]
     real.assert_nothing_left()
 
 
