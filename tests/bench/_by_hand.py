@@ -85,8 +85,8 @@ def free_block(count):
         base = 10000 + 100 * random.randrange((23000 - 10000) // 100 - count)
         try:
             for offset in range(0, count * 100):
-                if offset % 100 > 10 and offset % 100 != 20:
-                    continue
+                if 10 < offset % 100 < 20:
+                    continue  # given to nobody
                 with socket.socket() as probe:
                     probe.bind(("0.0.0.0", base + offset))
             return base
@@ -103,7 +103,9 @@ def rehome(recipe, root, base, net):
         old = int(option(node.argv, "--dashboard-agent-listen-port")) - 3
         bases[old] = base + 100 * i
         temps[option(node.argv, "--temp-dir")] = f"{root}/{i}"
-    addresses = {option(node.argv, "--node-ip-address"): f"{net}.{2 + i}" for i, node in enumerate(recipe)}
+    # One pass over the text: what was put in is never taken for something to replace.
+    names = temps | {option(node.argv, "--node-ip-address"): f"{net}.{2 + i}" for i, node in enumerate(recipe)}
+    old_names = re.compile("|".join(re.escape(name) + r"(?!\d)" for name in sorted(filter(None, names), key=len, reverse=True)))
 
     def port(match):
         number = int(match.group(0))
@@ -113,12 +115,7 @@ def rehome(recipe, root, base, net):
         return match.group(0)
 
     def word(text):
-        for old, new in sorted(temps.items(), key=lambda item: -len(item[0] or "")):
-            if old:
-                text = text.replace(old, new)
-        for old, new in addresses.items():
-            text = re.sub(re.escape(old) + r"(?!\d)", new, text)
-        return text
+        return old_names.sub(lambda match: names[match.group(0)], text)
 
     out = []
     for i, node in enumerate(recipe):
@@ -141,6 +138,16 @@ def rehome(recipe, root, base, net):
             env["PYTHONPATH"] = ":".join([f"{root}/hook"] + env["PYTHONPATH"].split(":")[1:])
         out.append(Node(argv, env))
     return out
+
+
+def evidence(root, nodes):
+    """The start lines and the ends of the logs of a cluster that did not come up."""
+    out = [" ".join(node.argv) for node in nodes]
+    for path in sorted(glob.glob(f"{root}/*.out") + [path for name in ("gcs_server", "raylet", "dashboard", "dashboard_agent")
+                                                      for path in glob.glob(f"{root}/*/session_latest/logs/{name}.*")]):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            out.append(f"--- {path}\n{file.read()[-1500:]}")
+    return "\n".join(out)
 
 
 def run(recipe, entrypoint, limit=120):
@@ -170,8 +177,7 @@ def run(recipe, entrypoint, limit=120):
         def wait(name, check, pause):
             while not check():
                 if time.monotonic() - started > limit or any(process.poll() is not None for process in processes):
-                    tail = "".join(open(f"{root}/{i}.out", encoding="utf-8", errors="replace").read()[-1500:] for i in range(len(processes)))
-                    raise RuntimeError(f"by hand: stage {name} failed or took over {limit} s: {tail}")
+                    raise RuntimeError(f"by hand: stage {name} failed or took over {limit} s\n{evidence(root, nodes)}")
                 time.sleep(pause)
             mark(name)
 
