@@ -20,6 +20,7 @@ TAIL_LINES = 60
 UNIT_TIMEOUT_S = 300
 THREADED = ("rt", "net", "store", "control")  # what runs under the thread sanitizer too
 SIM_SEEDS = 300
+UNIT_BUDGET = "30:1200"  # CPU-seconds and MB to compile one unit
 PROGRAMS = ("heliostatd", "helio", "helio-agent")
 
 
@@ -71,7 +72,7 @@ class Suite:
     # --- building -----------------------------------------------------------------------------------------------------------------
     def build(self, preset, targets):
         say(f"-- build {preset}: {' '.join(targets)}")
-        return run(["./dev", "build", preset, "-k", "0", *targets])
+        return run(["./dev", "build", preset, "-k", "0", *targets], env={"HELIO_UNIT_BUDGET": UNIT_BUDGET})
 
     def unit_programs(self):
         """Names of the folders and programs that have unit tests."""
@@ -95,11 +96,14 @@ class Suite:
             "sizes": "python3 tools/check_sizes.py",
             "words": "python3 tools/check_words.py",
         }
-        code, out = run(["bash", "-c", commands[name]])
+        return self.check(f"lint.{name}", ["bash", "-c", commands[name]])
+
+    def check(self, name, argv):
+        code, out = run(argv)
         if code == 0:
             return Tally(passed=1)
         say(tail(out))
-        return fail(f"lint.{name}")
+        return fail(name)
 
     def gtest(self, preset, program):
         path = self.path_of(preset, program)
@@ -203,6 +207,7 @@ class Suite:
             if threaded:
                 parts.append((f"tsan.{','.join(threaded)}", lambda: self.gtests("tsan", threaded)))
         parts.append(("build.release", self.programs))
+        parts.append(("floor", lambda: self.check("floor", [sys.executable, "tools/check_floor.py"])))
         parts.append(("sim", self.sim))
         for folder in (ROOT / "tests/api", ROOT / "tests/integration"):
             for file in sorted(folder.glob("test_*.py")) if wanted else []:
@@ -210,7 +215,7 @@ class Suite:
             if not wanted and list(folder.glob("test_*.py")):
                 parts.append((folder.name, lambda f=folder: self.pytest(f, None)))
         parts = [(n, f) for n, f in parts if wanted in n or n.startswith(("unit.", "tsan."))]
-        needs_programs = any(n.startswith(("api.", "integration.")) or n == "sim" for n, _ in parts)
+        needs_programs = any(n.startswith(("api.", "integration.")) or n in ("sim", "floor") for n, _ in parts)
         if wanted and needs_programs and not any(n == "build.release" for n, _ in parts):
             parts.insert(0, ("build.release", self.programs))
         return parts

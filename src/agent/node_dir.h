@@ -23,7 +23,7 @@ Result<NodeFiles> read_node_files(const std::string& node_dir);
 /// ws://host:port/agent/v1 of the running daemon; read anew, because a restarted daemon may listen elsewhere.
 Result<std::string> daemon_address(const NodeFiles& files);
 
-/// Durable when it returns. Error: resource_exhausted when the disk is full.
+/// Durable when it returns. Error: storage_full when the disk is full.
 Result<void> write_journal(const std::string& work_dir, const node::Journal& journal);
 /// An empty one when there is none. A damaged one counts as an announced submission: it must not be made twice.
 node::Journal read_journal(const std::string& work_dir);

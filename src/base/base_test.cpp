@@ -28,7 +28,7 @@ TEST(Error, each_code_has_its_own_name_and_exit_code) {
 TEST(Error, text_tells_code_path_and_facts) {
   const Error error = Error(ErrorCode::not_found, "no image 'x'").at("$.image").with("image", "x").during("submit");
   EXPECT_EQ(error.text(), "not_found at $.image: submit: no image 'x' [image=x]");
-  EXPECT_EQ(system_error(ENOSPC, "write").code(), ErrorCode::resource_exhausted);
+  EXPECT_EQ(system_error(ENOSPC, "write").code(), ErrorCode::storage_full);
   EXPECT_EQ(system_error(ENOENT, "open").code(), ErrorCode::not_found);
 }
 

@@ -29,6 +29,7 @@ constexpr std::array kTable{
     Row{ErrorCode::cancelled, "cancelled", 499, 74},
     Row{ErrorCode::unimplemented, "unimplemented", 501, 75},
     Row{ErrorCode::internal, "internal", 500, 76},
+    Row{ErrorCode::storage_full, "storage_full", 507, 77},
 };
 
 const Row& row(ErrorCode code) { return kTable[static_cast<std::size_t>(code)]; }
@@ -71,6 +72,9 @@ Error system_error(int errno_value, std::string_view doing) {
       break;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
+      code = ErrorCode::storage_full;
+      break;
     case EMFILE:
     case ENFILE:
     case ENOMEM:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace helio::cli {
 namespace {
@@ -66,17 +67,18 @@ std::string mark_label(std::string_view mark) {
 }
 
 std::vector<Stage> stages_of(const model::Attempt& attempt) {
-  std::vector<model::Mark> marks;
+  std::multimap<Timestamp, std::string_view> marks;  // those of one instant in the order in which they were made
   for (const model::Mark& mark : attempt.marks) {
     // A later attempt did not wait since the submit.
     if (mark.name == "accepted" && attempt.number > 1) continue;
-    if (mark_text(mark.name) != nullptr) marks.push_back(mark);
+    if (mark_text(mark.name) != nullptr) marks.emplace(mark.at, mark.name);
   }
-  std::ranges::stable_sort(marks, {}, &model::Mark::at);
   std::vector<Stage> out;
-  for (std::size_t i = 1; i < marks.size(); ++i) {
-    const std::string_view name = mark_text(marks[i].name)->stage;
-    if (!name.empty()) out.push_back({std::string(name), marks[i].at - marks[i - 1].at});
+  std::optional<Timestamp> before;
+  for (const auto& [at, mark] : marks) {
+    const std::string_view name = mark_text(mark)->stage;
+    if (before && !name.empty()) out.push_back({std::string(name), at - *before});
+    before = at;
   }
   return out;
 }

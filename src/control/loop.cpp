@@ -6,6 +6,7 @@
 #include "control/orphans.h"
 #include "control/retention.h"
 #include "control/scheduling.h"
+#include "control/timers.h"
 #include "control/write.h"
 #include "store/observations.h"
 
@@ -69,7 +70,8 @@ class Loop::Impl : public std::enable_shared_from_this<Impl> {
   std::map<NodeId, NodeMemory> memory_;
   std::set<JobId> dirty_;
   bool scheduling_due_ = false;
-  std::map<JobId, MonoTime> timers_;
+  std::optional<View::QueueKey> blocked_;  ///< by the last decision: only what changes up to here asks for another
+  Timers timers_;
   std::optional<MonoTime> scheduling_at_;
   std::optional<MonoTime> armed_at_;
   Executor::TimerId timer_ = 0;
@@ -118,11 +120,9 @@ bool Loop::Impl::round() {
     return false;
   }
   dirty_.insert(changes->jobs.begin(), changes->jobs.end());
-  scheduling_due_ |= changes->scheduling;
+  scheduling_due_ |= changes->pool || (changes->queue && (!blocked_ || *changes->queue <= *blocked_));
   const MonoTime now = d_.clock.mono();
-  for (const auto& [job, at] : timers_) {
-    if (at <= now) dirty_.insert(job);
-  }
+  for (const JobId& job : timers_.due(now)) dirty_.insert(job);
   if (scheduling_at_ && *scheduling_at_ <= now) {
     scheduling_at_.reset();
     scheduling_due_ = true;
@@ -149,7 +149,7 @@ void Loop::Impl::step(const JobId& id) {
   step_attempt(draft);
   step_cluster(draft);
   step_job(draft);
-  if (draft.wake()) timers_[id] = d_.clock.mono() + *draft.wake();
+  if (draft.wake()) timers_.set(id, d_.clock.mono() + *draft.wake());
   const Transaction transaction = draft.transaction();
   if (!transaction.empty()) {
     if (!commit(transaction, id)) return;
@@ -186,7 +186,7 @@ bool Loop::Impl::commit(const Transaction& transaction, const JobId& job) {
   return false;
 }
 
-void Loop::Impl::retry_later(const JobId& job) { timers_[job] = d_.clock.mono() + kAfterError; }
+void Loop::Impl::retry_later(const JobId& job) { timers_.set(job, d_.clock.mono() + kAfterError); }
 
 void Loop::Impl::lose_lease() {
   if (stopped_) return;
@@ -198,6 +198,7 @@ void Loop::Impl::lose_lease() {
 void Loop::Impl::schedule() {
   scheduling_due_ = false;
   SchedulingOutcome outcome = scheduling_.step(view_, d_.clock.now());
+  blocked_ = outcome.blocked;
   if (outcome.again) scheduling_at_ = d_.clock.mono() + *outcome.again;
   const auto failed = [&] {
     if (!scheduling_at_) scheduling_at_ = d_.clock.mono() + kAfterError;
@@ -294,9 +295,7 @@ void Loop::Impl::salvage(const NodeId& node) {
 
 void Loop::Impl::arm() {
   std::optional<MonoTime> next = scheduling_at_;
-  for (const auto& [job, at] : timers_) {
-    if (!next || at < *next) next = at;
-  }
+  if (const auto at = timers_.next(); at && (!next || *at < *next)) next = at;
   if (next == armed_at_) return;
   if (armed_at_) d_.executor.cancel(timer_);
   armed_at_ = next;

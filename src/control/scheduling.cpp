@@ -84,6 +84,7 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
   for (const sched::Refusal& refusal : plan.wait) {
     if (refusal.position != 1) continue;
     const model::Job& job = *view.find(refusal.job)->job;
+    out.blocked = View::queue_key(job);
     const std::string reason = "next in the queue: " + refusal.message;
     if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
   }

@@ -22,6 +22,9 @@ struct SchedulingOutcome {
   std::vector<Admission> admissions;
   std::vector<Transaction> reasons;  ///< why the first one that waits does so, if that is new
   std::optional<Duration> again;     ///< something transient is in the way
+  /// The place of the first one that the pool has no room for. What stands behind it waits whatever it is, until the pool or a place up
+  /// to this one changes.
+  std::optional<View::QueueKey> blocked;
 };
 
 class Scheduling {

@@ -283,8 +283,6 @@ TEST(ShellLine, IsVerbatim) {
   EXPECT_EQ(shell_line(script, "/x/script.py"), "python /x/script.py");
 }
 
-TEST(RayVersion, KnowsTokensFrom252) {}
-
 TEST_F(StoreTest, TheViewFollowsTheFeedAndForgetsWhatEnded) {
   queue("j-a", 1);
   admit_all();

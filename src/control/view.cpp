@@ -8,8 +8,6 @@ namespace {
 
 constexpr int kEventsPerPage = 1000;
 
-View::QueueKey queue_key(const model::Job& job) { return {9 - job.spec.priority, job.queued_since.value_or(job.created), job.id}; }
-
 template <class State>
 std::vector<std::string> live_states(std::initializer_list<State> all) {
   std::vector<std::string> out;
@@ -42,7 +40,7 @@ store::ListQuery in_states(std::vector<std::string> states) {
 template <class Key, class T>
 Result<void> reload(store::ReadTx& tx, const std::set<std::string>& ids, std::map<Key, T>& map, View::Changes& changes) {
   for (const std::string& id : ids) {
-    changes.scheduling = true;
+    changes.pool = true;
     HELIO_TRY(found, tx.find<T>(id));
     if (found)
       map[Key(id)] = std::move(*found);
@@ -53,6 +51,10 @@ Result<void> reload(store::ReadTx& tx, const std::set<std::string>& ids, std::ma
 }
 
 }  // namespace
+
+View::QueueKey View::queue_key(const model::Job& job) {
+  return {9 - job.spec.priority, job.queued_since.value_or(job.created), job.id};
+}
 
 Result<View::Changes> View::refresh(store::Store& store) {
   Changes changes;
@@ -70,6 +72,7 @@ Result<View::Changes> View::refresh(store::Store& store) {
       store::EventQuery query;
       query.since = since;
       query.limit = kEventsPerPage;
+      query.names_only = true;
       auto events = tx.events(query);
       if (!events && events.error().code() == ErrorCode::precondition_failed) {
         HELIO_CHECK_OK(load(tx, changes));
@@ -105,12 +108,13 @@ Result<View::Changes> View::refresh(store::Store& store) {
 
 Result<void> View::load(store::ReadTx& tx, Changes& changes) {
   aggregates_.clear();
+  clusters_.clear();
   queue_.clear();
   flavors_.clear();
   images_.clear();
   hosts_.clear();
   changes.resynced = true;
-  changes.scheduling = true;
+  changes.pool = true;
   HELIO_TRY(jobs, tx.list<model::Job>(in_states(live_job_states())));
   for (auto& job : jobs.items) put(std::move(job), changes);
   HELIO_TRY(attempts, tx.list<model::Attempt>(in_states(live_attempt_states())));
@@ -162,22 +166,36 @@ Result<void> View::apply(store::ReadTx& tx, const Touched& touched, Changes& cha
   return {};
 }
 
+void View::requeue(const std::optional<model::Job>& before, const model::Job* now, Changes& changes) {
+  const auto place = [](const model::Job* job) -> std::optional<QueueKey> {
+    const bool waits = job != nullptr && job->state == model::JobState::queued && job->stop == model::StopReason::none;
+    return waits ? std::optional(queue_key(*job)) : std::nullopt;
+  };
+  const std::optional<QueueKey> from = place(before ? &*before : nullptr);
+  const std::optional<QueueKey> to = place(now);
+  if (from == to) return;
+  const auto touch = [&](const QueueKey& key) { changes.queue = changes.queue ? std::min(*changes.queue, key) : key; };
+  if (from) {
+    queue_.erase(*from);
+    touch(*from);
+  }
+  if (to) {
+    queue_.insert(*to);
+    touch(*to);
+  }
+}
+
 void View::put(model::Job job, Changes& changes) {
   const JobId id = job.id;
   changes.jobs.insert(id);
-  if (const auto found = aggregates_.find(id); found != aggregates_.end() && found->second.job) {
-    changes.scheduling |= queue_.erase(queue_key(*found->second.job)) > 0;
-  }
-  if (model::is_terminal(job.state)) {
-    if (const auto found = aggregates_.find(id); found != aggregates_.end()) found->second.job.reset();
+  const auto found = aggregates_.find(id);
+  requeue(found == aggregates_.end() ? std::nullopt : std::move(found->second.job), &job, changes);
+  if (!model::is_terminal(job.state)) {
+    aggregates_[id].job = std::move(job);
+  } else if (found != aggregates_.end()) {
+    found->second.job.reset();
     drop_if_over(id);
-    return;
   }
-  if (job.state == model::JobState::queued && job.stop == model::StopReason::none) {
-    queue_.insert(queue_key(job));
-    changes.scheduling = true;
-  }
-  aggregates_[id].job = std::move(job);
 }
 
 void View::put(model::Attempt attempt, Changes& changes) {
@@ -199,45 +217,45 @@ void View::put(model::Cluster cluster, Changes& changes) {
   if (model::is_terminal(cluster.state)) {
     const auto found = aggregates_.find(id);
     if (found == aggregates_.end() || !found->second.cluster || found->second.cluster->id != cluster.id) return;
-    found->second.cluster.reset();
-    found->second.nodes.clear();
-    changes.jobs.insert(id);
-    changes.scheduling = true;
-    drop_if_over(id);
+    forget_cluster(id, changes);
     return;
   }
   changes.jobs.insert(id);
-  aggregates_[id].cluster = std::move(cluster);
+  Aggregate& aggregate = aggregates_[id];
+  if (aggregate.cluster) clusters_.erase(aggregate.cluster->id);
+  clusters_[cluster.id] = id;
+  aggregate.cluster = std::move(cluster);
 }
 
 void View::put(model::Node node, Changes& changes) {
   const auto found = aggregates_.find(node.job);
   if (found == aggregates_.end() || !found->second.cluster || found->second.cluster->id != node.cluster) return;
   changes.jobs.insert(node.job);
-  if (node.state == model::NodeState::gone) changes.scheduling = true;
+  if (node.state == model::NodeState::gone) changes.pool = true;
   found->second.nodes[node.index] = std::move(node);
 }
 
 void View::remove_job(const JobId& id, Changes& changes) {
   const auto found = aggregates_.find(id);
   if (found == aggregates_.end()) return;
-  if (found->second.job) queue_.erase(queue_key(*found->second.job));
+  requeue(found->second.job, nullptr, changes);
   found->second.job.reset();
   changes.jobs.insert(id);
-  changes.scheduling = true;
   drop_if_over(id);
 }
 
 void View::remove_cluster(const ClusterId& id, Changes& changes) {
-  for (auto& [job, aggregate] : aggregates_) {
-    if (!aggregate.cluster || aggregate.cluster->id != id) continue;
-    aggregate.cluster.reset();
-    aggregate.nodes.clear();
-    changes.jobs.insert(job);
-    changes.scheduling = true;
-    drop_if_over(JobId(job));
-    return;
-  }
+  if (const auto found = clusters_.find(id); found != clusters_.end()) forget_cluster(JobId(found->second), changes);
+}
+
+void View::forget_cluster(const JobId& id, Changes& changes) {
+  Aggregate& aggregate = aggregates_.at(id);
+  clusters_.erase(aggregate.cluster->id);
+  aggregate.cluster.reset();
+  aggregate.nodes.clear();
+  changes.jobs.insert(id);
+  changes.pool = true;
+  drop_if_over(id);
 }
 
 void View::drop_if_over(const JobId& id) {
@@ -252,6 +270,15 @@ const Aggregate* View::find(const JobId& job) const {
   return found == aggregates_.end() ? nullptr : &found->second;
 }
 
+template <class Visit>
+void View::each_live_node(Visit&& visit) const {
+  for (const auto& [cluster, job] : clusters_) {
+    for (const auto& [index, node] : aggregates_.at(job).nodes) {
+      if (node.state != model::NodeState::gone) visit(node);
+    }
+  }
+}
+
 std::vector<sched::HostView> View::host_views() const {
   std::map<HostId, sched::HostView> views;
   std::map<HostId, std::set<std::int32_t>> taken;
@@ -261,15 +288,12 @@ std::vector<sched::HostView> View::host_views() const {
     view.state = host.state;
     view.capacity = host.capacity;
   }
-  for (const auto& [job, aggregate] : aggregates_) {
-    for (const auto& [index, node] : aggregate.nodes) {
-      if (node.state == model::NodeState::gone) continue;
-      const auto found = views.find(node.host);
-      if (found == views.end()) continue;
-      found->second.used += node.placement.resources;
-      taken[node.host].insert(node.placement.gpus.begin(), node.placement.gpus.end());
-    }
-  }
+  each_live_node([&](const model::Node& node) {
+    const auto found = views.find(node.host);
+    if (found == views.end()) return;
+    found->second.used += node.placement.resources;
+    taken[node.host].insert(node.placement.gpus.begin(), node.placement.gpus.end());
+  });
   std::vector<sched::HostView> out;
   out.reserve(views.size());
   for (auto& [id, view] : views) {
@@ -283,29 +307,19 @@ std::vector<sched::HostView> View::host_views() const {
 
 std::set<std::int32_t> View::slots() const {
   std::set<std::int32_t> out;
-  for (const auto& [job, aggregate] : aggregates_) {
-    if (aggregate.cluster) out.insert(aggregate.cluster->slot);
-  }
+  for (const auto& [cluster, job] : clusters_) out.insert(aggregates_.at(job).cluster->slot);
   return out;
 }
 
 std::vector<std::int32_t> View::port_bases() const {
   std::vector<std::int32_t> out;
-  for (const auto& [job, aggregate] : aggregates_) {
-    for (const auto& [index, node] : aggregate.nodes) {
-      if (node.state != model::NodeState::gone) out.push_back(node.port_base);
-    }
-  }
+  each_live_node([&](const model::Node& node) { out.push_back(node.port_base); });
   return out;
 }
 
 std::vector<NodeId> View::live_nodes() const {
   std::vector<NodeId> out;
-  for (const auto& [job, aggregate] : aggregates_) {
-    for (const auto& [index, node] : aggregate.nodes) {
-      if (node.state != model::NodeState::gone) out.push_back(node.id);
-    }
-  }
+  each_live_node([&](const model::Node& node) { out.push_back(node.id); });
   return out;
 }
 

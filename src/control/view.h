@@ -33,10 +33,13 @@ class View {
     auto operator<=>(const QueueKey&) const = default;
   };
   struct Changes {
-    std::set<JobId> jobs;     ///< whose aggregate changed
-    bool scheduling = false;  ///< the queue, the hosts or what they hold changed
-    bool resynced = false;    ///< everything was loaded anew
+    std::set<JobId> jobs;           ///< whose aggregate changed
+    bool pool = false;              ///< the hosts, what they hold or what jobs may ask for changed
+    std::optional<QueueKey> queue;  ///< first place of the queue that changed
+    bool resynced = false;          ///< everything was loaded anew
   };
+
+  static QueueKey queue_key(const model::Job& job);
 
   /// Brings the view up to date. The first call, and one that comes too late for the event log, load everything.
   Result<Changes> refresh(store::Store& store);
@@ -71,8 +74,17 @@ class View {
   void remove_job(const JobId& id, Changes& changes);
   void remove_cluster(const ClusterId& id, Changes& changes);
   void drop_if_over(const JobId& id);
+  /// Puts the job where it belongs in the queue, or takes it out.
+  void requeue(const std::optional<model::Job>& before, const model::Job* now, Changes& changes);
+  /// The cluster of an aggregate is gone, and its nodes with it.
+  void forget_cluster(const JobId& id, Changes& changes);
+  /// Calls `visit` with each node that is not gone.
+  template <class Visit>
+  void each_live_node(Visit&& visit) const;
 
   std::map<JobId, Aggregate> aggregates_;
+  /// The aggregates that have a cluster: as many as the pool can hold, while thousands may wait.
+  std::map<ClusterId, JobId> clusters_;
   std::set<QueueKey> queue_;
   std::map<std::string, model::Flavor> flavors_;
   std::map<std::string, model::Image> images_;

@@ -32,7 +32,7 @@ class SpyLogs final : public store::LogStore {
   Result<std::int64_t> open(const store::StreamKey& key, std::string_view kind) override { return inner_->open(key, kind); }
   Result<std::int64_t> append(const store::StreamKey& key, std::int64_t offset, std::string_view bytes, Timestamp now) override {
     if (full) ++refused;
-    if (full) return fail(ErrorCode::resource_exhausted, "no space left on device");
+    if (full) return fail(ErrorCode::storage_full, "no space left on device");
     return inner_->append(key, offset, bytes, now);
   }
   Result<void> mark_ended(const store::StreamKey& key) override { return inner_->mark_ended(key); }

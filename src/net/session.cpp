@@ -249,7 +249,7 @@ Awaitable<std::optional<Response>> Session::spool_out() {
     spool_bytes_.clear();
     if (done) return;
     log::error("http: {} {}: {}", request_.method, request_.path, done.error().text());
-    failure = done.error().code() == ErrorCode::resource_exhausted ? problem(done.error(), 507) : internal_problem();
+    failure = done.error().code() == ErrorCode::storage_full ? problem(done.error()) : internal_problem();
   };
   const bool ran = co_await offload(core_->pool, socket_.get_executor(), std::move(work));
   if (!ran) failure = busy_problem();

@@ -16,7 +16,7 @@ class SpoolFile {
 
   /// Mode 0600. Errors: those of the file system.
   Result<void> open(const std::string& folder);
-  /// Errors: resource_exhausted (disk full).
+  /// Errors: storage_full.
   Result<void> append(std::string_view bytes);
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
   [[nodiscard]] const std::string& path() const { return path_; }

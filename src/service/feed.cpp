@@ -33,6 +33,7 @@ struct Feed::Shared : std::enable_shared_from_this<Feed::Shared> {
       store::EventQuery query;
       query.since = last;
       query.limit = kEventsAtOnce;
+      query.names_only = true;
       auto read = store.read([&](store::ReadTx& tx) -> Result<void> {
         HELIO_TRY(events, tx.events(query));
         for (const store::Event& event : events) {

@@ -201,6 +201,7 @@ Result<store::Page<Job>> Jobs::list(const store::ListQuery& query) { return stor
 Result<Job> Jobs::stop(const Caller& caller, const JobId& id, model::StopReason reason) {
   const auto settled = [](const Job& job) { return model::is_terminal(job.state) || job.stop != model::StopReason::none; };
   HELIO_TRY(before, get(id));
+  if (model::is_terminal(before.state)) HELIO_CHECK_OK(release_retained(caller, before));
   if (settled(before)) return std::move(before);
   Job job;
   HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
@@ -213,6 +214,19 @@ Result<Job> Jobs::stop(const Caller& caller, const JobId& id, model::StopReason 
     return tx.put(job, event_of(caller, id, *job.stop_asked, "job.stop_asked", job.reason));
   }));
   return job;
+}
+
+Result<void> Jobs::release_retained(const Caller& caller, const Job& job) {
+  if (!job.current_attempt) return {};
+  return store_.write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(attempt, tx.find<model::Attempt>(job.current_attempt->value));
+    if (!attempt) return {};
+    HELIO_TRY(cluster, tx.find<model::Cluster>(attempt->cluster.value));
+    const Timestamp now = clock_.now();
+    if (!cluster || cluster->state != model::ClusterState::retained || cluster->retained_until <= now) return {};
+    cluster->retained_until = now;
+    return tx.put(*cluster, event_of(caller, job.id, now, "cluster.release_asked", fmt::format("{} gave its nodes back", caller.principal)));
+  });
 }
 
 Result<model::JobSpec> Jobs::spec_with_secrets(const JobId& id) {

@@ -57,8 +57,8 @@ class Jobs {
   /// The stored document's JSON text with its revision as first member, without decoding it: the hot path of GET.
   Result<std::string> get_text(const JobId& id);
   Result<store::Page<model::Job>> list(const store::ListQuery& query);
-  /// Asks to stop; a job that has ended, or was asked before, comes back unchanged. The job's controller does the rest: in every state
-  /// bounded.
+  /// Asks to stop; a job that was asked before comes back unchanged. The job's controller does the rest: in every state bounded. Of a job
+  /// that has ended, nodes kept for inspection are given back now.
   Result<model::Job> stop(const Caller& caller, const JobId& id, model::StopReason reason);
   /// A new job with the same spec (secrets included), checked against the pool of now.
   Result<model::Job> rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency);
@@ -74,6 +74,7 @@ class Jobs {
   Result<model::Job> create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
                             const std::optional<JobId>& rerun_of);
   void seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const;
+  Result<void> release_retained(const Caller& caller, const model::Job& job);
   Result<model::JobSpec> spec_with_secrets(const JobId& id);
   [[nodiscard]] std::function<bool(std::string_view)> package_check() const;
 

@@ -14,7 +14,7 @@ class Packages {
   Packages(const model::Home& home, const model::Settings& settings);
   [[nodiscard]] bool exists(std::string_view sha256) const;
   /// Takes a spooled file over. Errors at $: invalid_argument (digest differs, not a zip, entry with an absolute path, `..` or a link out
-  /// of it), resource_exhausted (over package_limit; disk full). Nothing stays behind on error.
+  /// of it), resource_exhausted (over package_limit), storage_full. Nothing stays behind on error.
   Result<void> put(std::string_view sha256, const std::string& file);
 
  private:

@@ -128,7 +128,7 @@ TEST(DiskFullTest, WritesFailWithThatReasonAndTheStoreStaysWhole) {
     while (stored < 1000) {
       const auto done = put(*store, row(std::to_string(stored), text));
       if (!done) {
-        EXPECT_EQ(code(done), ErrorCode::resource_exhausted) << done.error().text();
+        EXPECT_EQ(code(done), ErrorCode::storage_full) << done.error().text();
         break;
       }
       ++stored;
@@ -142,7 +142,7 @@ TEST(DiskFullTest, WritesFailWithThatReasonAndTheStoreStaysWhole) {
       for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&, t] {
           const auto done = put(*store, row(fmt::format("late-{}", t), text));
-          if (code(done) == ErrorCode::resource_exhausted) ++refused;
+          if (code(done) == ErrorCode::storage_full) ++refused;
         });
       }
     }

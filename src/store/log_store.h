@@ -42,7 +42,7 @@ class LogStore {
   /// Opens or re-opens a stream; returns the size so far, where the sender shall go on.
   virtual Result<std::int64_t> open(const StreamKey& key, std::string_view kind) = 0;
   /// Appends what lies beyond the stored size; bytes before it are dropped (a resend), a gap is refused (precondition_failed).
-  /// Returns the new size. Not durable before sync(). Disk full: resource_exhausted, nothing half written.
+  /// Returns the new size. Not durable before sync(). Disk full: storage_full, nothing half written.
   virtual Result<std::int64_t> append(const StreamKey& key, std::int64_t offset, std::string_view bytes, Timestamp now) = 0;
   virtual Result<void> mark_ended(const StreamKey& key) = 0;
   /// Makes all appended bytes of these streams durable (one fdatasync each that has new bytes).

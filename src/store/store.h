@@ -61,6 +61,7 @@ struct EventQuery {
   std::string kind;
   std::string id;
   int limit = 1000;
+  bool names_only = false;  ///< leave patch, whole and data out: enough to know what to read again
 };
 
 template <class T>
@@ -135,7 +136,7 @@ class Store {
   using ReadFn = std::move_only_function<Result<void>(ReadTx&)>;
 
   virtual ~Store() = default;
-  /// Runs `fn` once; nothing of it stays when it or the commit fails. Errors of fn come back unchanged; disk full: resource_exhausted.
+  /// Runs `fn` once; nothing of it stays when it or the commit fails. Errors of fn come back unchanged; storage_full.
   virtual Result<void> write(WriteFn fn) = 0;
   /// As write, refused with precondition_failed "lease lost" when a newer lease was taken.
   virtual Result<void> write(const Lease& lease, WriteFn fn) = 0;

@@ -8,7 +8,7 @@ from heliostat import marks
 
 PER_STAGE = 10
 # What a job is waiting for when the daemon dies, and how long that takes with the stub, in seconds.
-STAGES = {"submitting": 0.0, "starting": 0.35, "running": 0.8, "ending": 0.3}
+STAGES = {"submitting": 0.0, "queued": 0.4, "starting": 0.35, "running": 0.8, "ending": 0.3}
 
 
 def lines(number):
@@ -20,9 +20,15 @@ def test_killed_while(stubbed, stage, tmp_path):
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
+    cpu = stubbed.get("/v1/hosts")["items"][0]["capacity"]["cpu"]
+    stubbed.helio("flavors", "set", "all", "--cpu", cpu, "--memory", "512MiB", check=0)
     for round_number in range(PER_STAGE):
         ran = tmp_path / f"ran-{round_number}"
+        before = stubbed.submit("--head-flavor", "all", "--", "sleep", "0.4") if stage == "queued" else None
         job = stubbed.submit("--workers", "1", "--", "sh", "-c", f"echo x >> {ran}; {lines(40)}; exit 3")
+        if before:
+            stubbed.until(before, ["running"])
+            assert stubbed.job(job)["state"] == "queued"
         if stage == "running":
             stubbed.until(job, ["running"])
         elif stage == "ending":
@@ -37,6 +43,7 @@ def test_killed_while(stubbed, stage, tmp_path):
         assert ran.read_text() == "x\n", (seed, round_number)
         assert stubbed.helio("logs", job, check=0).stdout == "".join(f"line {i}\n" for i in range(1, 41)), (seed, round_number)
         assert row["attempts"] == 1 and len(stubbed.attempts(job)) == 1
+        assert not before or stubbed.wait(before)["state"] == "succeeded"
     stubbed.assert_nothing_left()
 
 

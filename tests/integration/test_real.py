@@ -1,6 +1,7 @@
-"""Real Ray. Clusters are dear (eight seconds and twelve CPU-seconds each), so each one proves several things; 24 in all."""
+"""Real Ray. Clusters are dear (eight seconds and twelve CPU-seconds each), so each one proves several things; 25 in all."""
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -38,6 +39,11 @@ def test_a_queue_of_ten_on_a_pool_that_holds_fewer(real, examples, tmp_path):
     script = tmp_path / "body.py"
     script.write_text("import os, ray\nray.init()\nprint('cpus', int(ray.cluster_resources()['CPU']))\n"
                       "open(os.environ['HELIOSTAT_OUTPUT_DIR'] + '/o.txt', 'w').write('kept')\n")
+    tasks = tmp_path / "tasks.py"
+    tasks.write_text("import os, ray\nray.init()\n\n@ray.remote(num_cpus=1, scheduling_strategy='SPREAD')\ndef note(i):\n"
+                     "    open(f\"{os.environ['HELIOSTAT_CHECKPOINT_DIR']}/{i}\", 'w').write(os.environ['HELIOSTAT_NODE_INDEX'])\n\n"
+                     "ray.get([note.remote(i) for i in range(8)])\nshared = os.environ['HELIOSTAT_CHECKPOINT_DIR']\n"
+                     "print('notes', len(os.listdir(shared)), 'from', sorted({open(f'{shared}/{i}').read() for i in range(8)}))\n")
     jobs = {
         "counter": real.submit(*workers, *code, "--runtime-env", '{"env_vars": {"COUNTER_NAME": "ray"}}', "--", "python", "counter.py", "--expect", "ray",
                                "--count", "2000"),
@@ -50,6 +56,7 @@ def test_a_queue_of_ten_on_a_pool_that_holds_fewer(real, examples, tmp_path):
         "hello": real.submit(*workers, *code, "--", "python", "hello.py"),
         "plain": real.submit("--", "echo", "no ray at all"),
         "signal": real.submit("--command", "kill -9 $$"),
+        "tasks": real.submit(*workers, "--script", tasks),
     }
     rows = {name: real.wait(job, 400) for name, job in jobs.items()}
     logs = {name: real.helio("logs", job, check=0).stdout for name, job in jobs.items()}
@@ -62,6 +69,7 @@ def test_a_queue_of_ten_on_a_pool_that_holds_fewer(real, examples, tmp_path):
     address = next(node["address"] for node in real.nodes(jobs["on-worker"]) if node["role"] == "worker")
     assert "index 1" in logs["on-worker"] and f"at {address}" in logs["on-worker"]
     assert "cpus" in logs["script"]
+    assert "notes 8 from ['1', '2']" in logs["tasks"]
     real.helio("cp", f"{jobs['script']}:outputs/o.txt", tmp_path / "o.txt", check=0)
     assert (tmp_path / "o.txt").read_text() == "kept"
     assert rows["signal"]["verdict"]["cause"] in ("entrypoint.signal", "entrypoint.exit") and rows["signal"]["exit_code"] == 137
@@ -118,19 +126,37 @@ def test_stop_exec_and_isolation_of_two_clusters_at_once(real):
 
 
 def test_the_daemon_dies_and_the_run_goes_on(real, tmp_path):
+    """Ten times over one job's life: while its cluster starts, while it runs, while it ends."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
     ran = tmp_path / "ran"
-    body = f"echo x >> {ran}; python -c 'import ray; ray.init()' >/dev/null 2>&1; for i in $(seq 200); do echo line $i; sleep 0.05; done; exit 3"
+    end = tmp_path / "end"
+    body = f"echo x >> {ran}; python -c 'import ray; ray.init()' >/dev/null 2>&1; for i in $(seq 200); do echo line $i; sleep 0.02; done;" \
+           f" until test -e {end}; do sleep 0.02; done; exit 3"
     runner = real.popen("run", "--workers", "1", "--command", body)
-    time.sleep(1)
-    for pause in (1.5, 2.5, 3.0, 3.0, 3.0, 2.0):
+    job = eventually("the job is there", lambda: real.get("/v1/jobs?state=starting")["items"])[0]["id"]
+
+    def kill(longest):
+        time.sleep(chance.random() * longest)
         real.kill9()
+        time.sleep(chance.random() * 0.2)
         real.up()
-        time.sleep(pause)
+
+    for _ in range(4):
+        kill(1.5)
+    real.until(job, ["running"], 90)
+    for _ in range(4):
+        kill(1.0)
+    end.touch()
+    kill(0.3)
+    kill(0.6)
     out, err = runner.communicate(timeout=120)
-    assert runner.returncode == 3, err
+    assert runner.returncode == 3, (seed, err)
     lines = [line for line in out.splitlines() if line.startswith("line ")]
-    assert lines == [f"line {i}" for i in range(1, 201)]
-    assert ran.read_text() == "x\n"
+    assert lines == [f"line {i}" for i in range(1, 201)], seed
+    assert ran.read_text() == "x\n", seed
+    assert len(real.attempts(job)) == 1
     real.assert_nothing_left()
 
 

@@ -238,6 +238,16 @@ def test_retained_nodes_stay_until_their_time_is_over(stubbed):
     eventually("the head is gone", lambda: not processes_tagged(job), 15)
 
 
+def test_retained_nodes_are_given_back_by_a_stop(stubbed):
+    job = stubbed.submit("--retain", "all=1h", "--workers", "1", "--", "false")
+    row = stubbed.wait(job)
+    assert row["state"] == "failed"
+    stubbed.helio("stop", job, check=0)
+    eventually("the nodes are gone", lambda: not processes_tagged(job), 15)
+    assert stubbed.job(job)["verdict"] == row["verdict"], "how it ended stays"
+    stubbed.assert_nothing_left()
+
+
 def test_two_hundred_jobs_on_a_pool_that_holds_two(stubbed):
     cpu = stubbed.get("/v1/hosts")["items"][0]["capacity"]["cpu"]
     stubbed.helio("flavors", "set", "half", "--cpu", cpu / 2, "--memory", "512MiB", check=0)

@@ -432,7 +432,7 @@ TEST_F(LogStoreTest, AFullDiskLeavesNothingHalfWritten) {
   const auto refused = logs_->append(k, 10'000, std::string(10'000, 'y'), kStart);
   ::setrlimit(RLIMIT_FSIZE, &limit);
   ::signal(SIGXFSZ, before);
-  EXPECT_EQ(code(refused), ErrorCode::resource_exhausted);
+  EXPECT_EQ(code(refused), ErrorCode::storage_full);
   EXPECT_EQ(logs::size_of(file("driver.log")), 10'000);
   EXPECT_EQ(logs_->append(k, 10'000, "z\n", kStart).value_or(-1), 10'002);
   EXPECT_EQ(read_all(k), lines(10'000) + "z\n");

@@ -12,12 +12,7 @@
 namespace helio::store::logs {
 namespace {
 
-std::unexpected<Error> failed(std::string_view doing) {
-  const int number = errno;
-  // A file size limit is as good as a full disk.
-  if (number == EFBIG) return fail(Error(ErrorCode::resource_exhausted, "no space left").during(doing));
-  return fail(system_error(number, doing));
-}
+std::unexpected<Error> failed(std::string_view doing) { return fail(system_error(errno, doing)); }
 
 }  // namespace
 

@@ -33,7 +33,7 @@ bool out_of_space(sqlite3* db) {
 ErrorCode code_of(int rc, sqlite3* db) {
   switch (rc & 0xff) {
     case SQLITE_FULL:
-      return ErrorCode::resource_exhausted;
+      return ErrorCode::storage_full;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return ErrorCode::unavailable;
@@ -43,7 +43,7 @@ ErrorCode code_of(int rc, sqlite3* db) {
     case SQLITE_READONLY:
       return ErrorCode::permission_denied;
     case SQLITE_IOERR:
-      return out_of_space(db) ? ErrorCode::resource_exhausted : ErrorCode::internal;
+      return out_of_space(db) ? ErrorCode::storage_full : ErrorCode::internal;
     default:
       return ErrorCode::internal;
   }
@@ -181,7 +181,7 @@ std::int64_t Connection::changes() const { return sqlite3_changes64(db_); }
 Error Connection::error(int rc, std::string_view doing) const {
   const ErrorCode code = code_of(rc, db_);
   const char* text = db_ == nullptr ? sqlite3_errstr(rc) : sqlite3_errmsg(db_);
-  if (code == ErrorCode::resource_exhausted) return Error(code, fmt::format("{}: no space left for the database ({})", doing, text));
+  if (code == ErrorCode::storage_full) return Error(code, fmt::format("{}: no space left for the database ({})", doing, text));
   return Error(code, fmt::format("{}: {} (sqlite {})", doing, text, rc));
 }
 

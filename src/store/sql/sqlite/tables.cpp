@@ -48,7 +48,7 @@ json::Value parsed_or_null(const Statement& s, int column, std::optional<Error>&
   return nullptr;
 }
 
-Result<Event> event_of(const Statement& s) {
+Result<Event> event_of(const Statement& s, bool names_only) {
   std::optional<Error> error;
   Event event;
   event.revision = s.integer(0);
@@ -60,6 +60,7 @@ Result<Event> event_of(const Statement& s) {
   event.id = s.text(6);
   event.workspace = s.text(7);
   event.job = s.text(8);
+  if (names_only) return event;
   event.patch = parsed_or_null(s, 9, error);
   event.whole = parsed_or_null(s, 10, error);
   event.data = parsed_or_null(s, 11, error);
@@ -153,7 +154,7 @@ Result<std::vector<Event>> events(Connection& db, const EventQuery& query) {
   while (true) {
     HELIO_TRY(more, s.step());
     if (!more) return out;
-    HELIO_TRY(event, event_of(s));
+    HELIO_TRY(event, event_of(s, query.names_only));
     out.push_back(std::move(event));
   }
 }
