@@ -144,6 +144,7 @@ class CountingStore final : public store::Store {
   }
   Result<store::Lease> take_lease(std::string_view holder) override { return inner_.take_lease(holder); }
   [[nodiscard]] std::int64_t revision() const override { return inner_.revision(); }
+  [[nodiscard]] std::int64_t changed(std::string_view kind) const override { return inner_.changed(kind); }
   std::unique_ptr<Subscription> subscribe(Listener listener) override { return inner_.subscribe(std::move(listener)); }
 
   std::atomic<int> reads = 0;

@@ -12,13 +12,6 @@ constexpr std::string_view kPrefix = "hst_";  // so that secret scanners can fin
 
 std::string new_secret(Rng& rng) { return std::string(kPrefix) + random_hex(rng, 32); }
 
-/// Two threads may report commits in either order; only the newest counts.
-void raise_to(std::atomic<std::int64_t>& value, std::int64_t to) {
-  std::int64_t seen = value.load(std::memory_order_relaxed);
-  while (seen < to && !value.compare_exchange_weak(seen, to, std::memory_order_release)) {
-  }
-}
-
 store::Event event_of(std::string_view actor, Timestamp now, std::string type, std::string message) {
   store::Event event;
   event.at = now;
@@ -30,10 +23,7 @@ store::Event event_of(std::string_view actor, Timestamp now, std::string type, s
 
 }  // namespace
 
-Tokens::Tokens(store::Store& store, const Clock& clock, Rng& rng) : store_(store), clock_(clock), rng_(rng), limiter_(clock) {
-  subscription_ = store_.subscribe([this](std::int64_t revision) { raise_to(latest_, revision); });
-  raise_to(latest_, store_.revision());
-}
+Tokens::Tokens(store::Store& store, const Clock& clock, Rng& rng) : store_(store), clock_(clock), rng_(rng), limiter_(clock) {}
 Tokens::~Tokens() = default;
 
 Result<void> Tokens::ensure_admin(const std::string& file) {
@@ -59,25 +49,16 @@ Result<void> Tokens::ensure_admin(const std::string& file) {
   });
 }
 
+bool Tokens::is_current() const {
+  const std::int64_t loaded = loaded_.load(std::memory_order_acquire);
+  return loaded >= 0 && loaded >= store_.changed(model::KindOf<model::Token>::name);
+}
+
 Result<void> Tokens::refresh() {
   const std::unique_lock lock(mutex_);
-  const std::int64_t target = latest_.load(std::memory_order_acquire);
-  const std::int64_t loaded = loaded_.load(std::memory_order_relaxed);
-  if (loaded >= target) return {};  // another thread did it
+  if (is_current()) return {};  // another thread did it
   return store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(revision, tx.revision());
-    if (loaded >= 0) {
-      store::EventQuery query;
-      query.since = loaded;
-      query.kind = model::KindOf<model::Token>::name;
-      query.limit = 1;
-      const auto changes = tx.events(query);
-      if (!changes && changes.error().code() != ErrorCode::precondition_failed) return std::unexpected(changes.error());
-      if (changes && changes->empty()) {
-        loaded_.store(revision, std::memory_order_release);
-        return {};
-      }
-    }
     HELIO_TRY(tokens, tx.list<model::Token>());
     by_hash_.clear();
     for (model::Token& token : tokens.items) {
@@ -90,7 +71,7 @@ Result<void> Tokens::refresh() {
 }
 
 Result<std::optional<Identity>> Tokens::find(std::string_view hash) {
-  if (loaded_.load(std::memory_order_acquire) < latest_.load(std::memory_order_acquire)) HELIO_CHECK_OK(refresh());
+  if (!is_current()) HELIO_CHECK_OK(refresh());
   const std::shared_lock lock(mutex_);
   const auto found = by_hash_.find(std::string(hash));
   // The look-up works on a hash of the secret, so its time says nothing about the secret itself.
@@ -136,13 +117,10 @@ Result<std::vector<model::Token>> Tokens::list() {
 }
 
 Result<void> Tokens::revoke(std::string_view actor, const TokenId& id) {
-  HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
+  return store_.write([&](store::WriteTx& tx) -> Result<void> {
     HELIO_TRY(token, tx.get<model::Token>(id.value));
     return tx.remove<model::Token>(id.value, event_of(actor, clock_.now(), "token.revoked", fmt::format("token '{}'", token.name)));
-  }));
-  // The listener may lag behind the return of write(); whoever revokes must not see the token work afterwards.
-  raise_to(latest_, store_.revision());
-  return {};
+  });
 }
 
 }  // namespace helio::auth

@@ -57,6 +57,7 @@ class Tokens {
     std::optional<Timestamp> expires;
   };
 
+  [[nodiscard]] bool is_current() const;
   Result<void> refresh();
   Result<std::optional<Identity>> find(std::string_view hash);
 
@@ -67,8 +68,6 @@ class Tokens {
   std::shared_mutex mutex_;
   std::unordered_map<std::string, Known> by_hash_;
   std::atomic<std::int64_t> loaded_{-1};  ///< revision that by_hash_ is of; -1: nothing loaded yet
-  std::atomic<std::int64_t> latest_{0};   ///< revision of the last commit
-  std::unique_ptr<store::Store::Subscription> subscription_;
 };
 
 }  // namespace helio::auth

@@ -119,7 +119,9 @@ std::shared_ptr<Session> Core::find(const NodeId& node) const {
 }
 
 void Core::wake_changes() {
-  if (stopping.load() || changes_posted.exchange(true)) return;
+  // Nothing in it for agents.
+  if (stopping.load() || store.changed(model::KindOf<model::Node>::name) <= seen_.load()) return;
+  if (changes_posted.exchange(true)) return;
   changes->post([self = shared_from_this()] { self->read_changes(); });
 }
 
@@ -160,7 +162,7 @@ void Core::read_changes() {
       if (more) return {};
       // What is of other kinds has been looked at too: without this each round would look at it again.
       HELIO_TRY(revision, tx.revision());
-      seen_ = std::max(seen_, revision);
+      seen_ = std::max(seen_.load(), revision);
       return {};
     });
     if (!read) {

@@ -61,7 +61,7 @@ struct Core : std::enable_shared_from_this<Core> {
 
  private:
   Result<model::Node> find_by_hash(const std::string& hash);
-  std::int64_t seen_ = 0;  ///< on `changes` only
+  std::atomic<std::int64_t> seen_ = 0;  ///< written on `changes` only
 };
 
 }  // namespace helio::link

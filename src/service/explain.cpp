@@ -52,6 +52,7 @@ Result<Explanation> Jobs::explain(const JobId& id) {
   out.job = id;
   sched::State state;
   bool waits = false;
+  HELIO_TRY(catalog, catalog_.get());
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(job, tx.find<model::Job>(id.value));
     if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
@@ -65,15 +66,14 @@ Result<Explanation> Jobs::explain(const JobId& id) {
     }
     waits = (job->state == model::JobState::queued || job->state == model::JobState::restarting) && job->stop == model::StopReason::none;
     if (!waits) return {};
-    HELIO_TRY(catalog, load_catalog(tx, settings_));
-    const auto members = model::members_of(job->spec, catalog.flavors);
+    const auto members = model::members_of(job->spec, catalog->flavors);
     if (!members) {
       out.constraint = "flavor";
       out.would_help = members.error().message() + ": add it again, or stop the job";
       waits = false;
       return {};
     }
-    HELIO_TRY(live, load_state(tx, catalog.flavors));
+    HELIO_TRY(live, load_state(tx, catalog->flavors));
     state = std::move(live);
     return {};
   }));

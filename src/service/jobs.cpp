@@ -63,11 +63,14 @@ void mask(model::JobSpec& spec) {
 
 Jobs::Jobs(store::Store& store, const Sealer& sealer, const Clock& clock, Rng& rng, const model::Settings& settings,
            const model::Home& home, store::LogStore* logs)
-    : store_(store), sealer_(sealer), clock_(clock), rng_(rng), settings_(settings), home_(home), logs_(logs) {}
-
-std::function<bool(std::string_view)> Jobs::package_check() const {
-  return [this](std::string_view digest) { return Packages(home_, settings_).exists(digest); };
-}
+    : store_(store),
+      sealer_(sealer),
+      clock_(clock),
+      rng_(rng),
+      settings_(settings),
+      home_(home),
+      logs_(logs),
+      catalog_(store, settings, [this](std::string_view digest) { return Packages(home_, settings_).exists(digest); }) {}
 
 void Jobs::seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const {
   for (model::EnvVar& variable : spec.env) {
@@ -83,19 +86,18 @@ Result<Job> Jobs::submit(const Caller& caller, const model::JobSpec& spec, const
 
 Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
                          const std::optional<JobId>& rerun_of) {
-  Catalog catalog;
   std::optional<Job> earlier;
-  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
-    HELIO_TRY(reply, earlier_reply(tx, caller, idempotency));
-    earlier = std::move(reply);
-    if (earlier) return {};
-    HELIO_TRY(loaded, load_catalog(tx, settings_));
-    catalog = std::move(loaded);
-    return {};
-  }));
-  if (earlier) return std::move(*earlier);
-  catalog.has_package = package_check();
-  HELIO_TRY(resolved, resolve(spec, catalog));
+  if (!idempotency.key.empty()) {
+    // Before anything is checked: what was accepted once is answered again, also when the pool has changed since.
+    HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+      HELIO_TRY(reply, earlier_reply(tx, caller, idempotency));
+      earlier = std::move(reply);
+      return {};
+    }));
+    if (earlier) return std::move(*earlier);
+  }
+  HELIO_TRY(catalog, catalog_.get());
+  HELIO_TRY(resolved, resolve(spec, *catalog));
 
   Job job;
   job.id = JobId("j-" + random_base32(rng_, 16));
@@ -128,17 +130,14 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
 }
 
 Result<Preview> Jobs::preview(const Caller&, const model::JobSpec& spec) {
-  Catalog catalog;
+  HELIO_TRY(catalog, catalog_.get());
+  HELIO_TRY(resolved, resolve(spec, *catalog));
   sched::State state;
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
-    HELIO_TRY(loaded, load_catalog(tx, settings_));
-    catalog = std::move(loaded);
-    HELIO_TRY(live, load_state(tx, catalog.flavors));
+    HELIO_TRY(live, load_state(tx, catalog->flavors));
     state = std::move(live);
     return {};
   }));
-  catalog.has_package = package_check();
-  HELIO_TRY(resolved, resolve(spec, catalog));
 
   Preview out;
   const Timestamp now = clock_.now();

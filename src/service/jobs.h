@@ -8,6 +8,7 @@
 #include "model/settings.h"
 #include "sched/sched.h"
 #include "service/caller.h"
+#include "service/live.h"
 #include "store/log_store.h"
 #include "store/store.h"
 
@@ -76,7 +77,6 @@ class Jobs {
   void seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const;
   Result<void> release_retained(const Caller& caller, const model::Job& job);
   Result<model::JobSpec> spec_with_secrets(const JobId& id);
-  [[nodiscard]] std::function<bool(std::string_view)> package_check() const;
 
   store::Store& store_;
   const Sealer& sealer_;
@@ -85,6 +85,7 @@ class Jobs {
   const model::Settings& settings_;
   const model::Home& home_;
   store::LogStore* logs_;
+  LiveCatalog catalog_;
 };
 
 }  // namespace helio::service

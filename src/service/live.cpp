@@ -29,16 +29,35 @@ std::vector<std::string> live_node_states() {
 
 }  // namespace
 
-Result<Catalog> load_catalog(store::ReadTx& tx, const model::Settings& settings) {
-  Catalog catalog;
-  catalog.settings = settings;
-  HELIO_TRY(flavors, tx.list<model::Flavor>());
-  for (model::Flavor& flavor : flavors.items) catalog.flavors.emplace(flavor.name.value, std::move(flavor));
-  HELIO_TRY(images, tx.list<model::Image>());
-  for (model::Image& image : images.items) catalog.images.emplace(image.name.value, std::move(image));
-  HELIO_TRY(hosts, tx.list<model::Host>());
-  for (const model::Host& host : hosts.items) catalog.hosts.push_back(view_of(host));
+Result<std::shared_ptr<const Catalog>> LiveCatalog::load(std::int64_t& revision) {
+  const auto catalog = std::make_shared<Catalog>();
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(now, tx.revision());
+    HELIO_TRY(flavors, tx.list<model::Flavor>());
+    for (model::Flavor& flavor : flavors.items) catalog->flavors.emplace(flavor.name.value, std::move(flavor));
+    HELIO_TRY(images, tx.list<model::Image>());
+    for (model::Image& image : images.items) catalog->images.emplace(image.name.value, std::move(image));
+    HELIO_TRY(hosts, tx.list<model::Host>());
+    for (const model::Host& host : hosts.items) catalog->hosts.push_back(view_of(host));
+    revision = now;
+    return {};
+  }));
+  catalog->settings = settings_;
+  catalog->has_package = has_package_;
   return catalog;
+}
+
+Result<std::shared_ptr<const Catalog>> LiveCatalog::get() {
+  std::int64_t newest = 0;
+  for (const std::string_view kind :
+       {model::KindOf<model::Flavor>::name, model::KindOf<model::Image>::name, model::KindOf<model::Host>::name}) {
+    newest = std::max(newest, store_.changed(kind));
+  }
+  const std::lock_guard lock(mutex_);
+  if (kept_ && revision_ >= newest) return kept_;
+  HELIO_TRY(catalog, load(revision_));
+  kept_ = std::move(catalog);
+  return kept_;
 }
 
 Result<sched::State> load_state(store::ReadTx& tx, const std::map<std::string, model::Flavor>& flavors) {

@@ -52,6 +52,7 @@ class BuggyStore final : public store::Store {
   Result<void> read(ReadFn fn) override { return inner_.read(std::move(fn)); }
   Result<store::Lease> take_lease(std::string_view holder) override { return inner_.take_lease(holder); }
   [[nodiscard]] std::int64_t revision() const override { return inner_.revision(); }
+  [[nodiscard]] std::int64_t changed(std::string_view kind) const override { return inner_.changed(kind); }
   std::unique_ptr<Subscription> subscribe(Listener listener) override;
   /// The next write pretends to succeed (lose_stop, lose_submission).
   void lose_next() { lose_next_ = true; }
@@ -76,6 +77,7 @@ class LeaseWitness final : public store::Store {
   Result<void> read(ReadFn fn) override { return inner_.read(std::move(fn)); }
   Result<store::Lease> take_lease(std::string_view holder) override;
   [[nodiscard]] std::int64_t revision() const override { return inner_.revision(); }
+  [[nodiscard]] std::int64_t changed(std::string_view kind) const override { return inner_.changed(kind); }
   std::unique_ptr<Subscription> subscribe(Listener listener) override { return inner_.subscribe(std::move(listener)); }
 
  private:

@@ -35,6 +35,7 @@ class FaultStore final : public Store {
   Result<void> read(ReadFn fn) override { return inner_.read(std::move(fn)); }
   Result<Lease> take_lease(std::string_view holder) override { return inner_.take_lease(holder); }
   [[nodiscard]] std::int64_t revision() const override { return inner_.revision(); }
+  [[nodiscard]] std::int64_t changed(std::string_view kind) const override { return inner_.changed(kind); }
   std::unique_ptr<Subscription> subscribe(Listener listener) override { return inner_.subscribe(std::move(listener)); }
   /// How many writes have been asked for.
   [[nodiscard]] std::int64_t writes() const { return writes_; }

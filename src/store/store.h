@@ -145,14 +145,17 @@ class Store {
   virtual Result<Lease> take_lease(std::string_view holder) = 0;
   /// Revision of the last commit. Any thread, cheap.
   [[nodiscard]] virtual std::int64_t revision() const = 0;
+  /// Revision of the last commit that changed a resource of `kind`; while none has since this store was opened, the revision of then. What
+  /// was read at this revision or later is still so: what caches go by. Any thread, cheap.
+  [[nodiscard]] virtual std::int64_t changed(std::string_view kind) const = 0;
 
   using Listener = std::function<void(std::int64_t revision)>;
   class Subscription {
    public:
     virtual ~Subscription() = default;
   };
-  /// Calls `listener` after each commit that appended events, before the write returns, on the writer's thread: it must only post. Ends
-  /// with the returned object, which may outlive the store.
+  /// Calls `listener` after each commit that appended events, on the writer's thread: it must only post. The write may have returned by
+  /// then. Ends with the returned object, which may outlive the store.
   virtual std::unique_ptr<Subscription> subscribe(Listener listener) = 0;
 };
 

@@ -215,6 +215,28 @@ TEST_P(StoreTest, PagesAreStableWhileRowsComeAndGo) {
             ErrorCode::invalid_argument);
 }
 
+TEST_P(StoreTest, ChangedTellsKindsApart) {
+  Row other = row("a");
+  other.kind = "other";
+  const std::int64_t opened = store_->revision();
+  EXPECT_EQ(store_->changed("thing"), opened);
+  ASSERT_TRUE(ok(put(*store_, row("a"))));
+  const std::int64_t made = store_->revision();
+  EXPECT_EQ(store_->changed("thing"), made);
+  EXPECT_EQ(store_->changed("other"), opened);
+  ASSERT_TRUE(ok(put(*store_, other)));
+  EXPECT_EQ(store_->changed("thing"), made);
+  EXPECT_EQ(store_->changed("other"), store_->revision());
+  // What is not committed has not changed anything.
+  EXPECT_FALSE(store_->write([&](WriteTx& tx) -> Result<void> {
+    HELIO_CHECK_OK(tx.remove_row("thing", "a", event("thing.removed")));
+    return fail(ErrorCode::cancelled, "no");
+  }));
+  EXPECT_EQ(store_->changed("thing"), made);
+  ASSERT_TRUE(ok(store_->write([&](WriteTx& tx) { return tx.remove_row("thing", "a", event("thing.removed")); })));
+  EXPECT_EQ(store_->changed("thing"), store_->revision());
+}
+
 TEST_P(StoreTest, EventsSayWhatChanged) {
   Event first = event("thing.made");
   first.job = "j-1";
@@ -243,6 +265,11 @@ TEST_P(StoreTest, EventsSayWhatChanged) {
     EXPECT_EQ(tx.events({.job = "j-1"})->size(), 1U);
     EXPECT_EQ(tx.events({.kind = "thing", .id = "b"})->size(), 2U);
     EXPECT_EQ(tx.events({.kind = "job"})->size(), 0U);
+    HELIO_TRY(names, tx.events({.names_only = true}));
+    EXPECT_EQ(names.size(), 4U);
+    EXPECT_EQ(names[3].id, "b");
+    EXPECT_EQ(names[3].revision, all[3].revision);
+    EXPECT_TRUE(names[0].patch.is_null() && names[0].data.is_null());
     return {};
   })));
 }

@@ -11,8 +11,10 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <thread>
 #include <utility>
@@ -67,6 +69,7 @@ class SqliteStore final : public Store {
         single_(options.inline_mode || options.path == ":memory:"),
         writer_(std::move(writer)),
         given_(revision),
+        opened_at_(revision),
         revision_(revision) {
     if (!inline_) thread_ = std::thread([this] { run_writer(); });
   }
@@ -95,6 +98,11 @@ class SqliteStore final : public Store {
     return lease;
   }
   [[nodiscard]] std::int64_t revision() const override { return revision_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::int64_t changed(std::string_view kind) const override {
+    const std::lock_guard lock(changed_mutex_);
+    const auto found = changed_.find(kind);
+    return found == changed_.end() ? opened_at_ : found->second;
+  }
   std::unique_ptr<Subscription> subscribe(Listener listener) override {
     return std::make_unique<SubscriptionHandle>(listeners_.add(std::move(listener)));
   }
@@ -126,7 +134,11 @@ class SqliteStore final : public Store {
   std::deque<RequestPtr> queue_;
   bool stopping_ = false;
 
-  std::int64_t given_;  ///< writer's: last revision given
+  std::int64_t given_;                        ///< writer's: last revision given
+  std::set<std::string, std::less<>> kinds_;  ///< writer's: changed by the transaction
+  const std::int64_t opened_at_;
+  mutable std::mutex changed_mutex_;
+  std::map<std::string, std::int64_t, std::less<>> changed_;  ///< by kind
   std::atomic<std::int64_t> revision_;
   std::atomic<std::thread::id> writer_id_;
   Listeners<std::int64_t> listeners_;
@@ -140,7 +152,9 @@ Result<void> SqliteStore::submit(WriteFn fn, std::optional<Lease> lease) {
   request->lease = lease;
   if (inline_) {
     if (read_depth_ > 0) return fail(ErrorCode::internal, "store: a write inside a read function");
+    const std::int64_t before = revision();
     commit_all({&request, 1});
+    if (revision() != before) listeners_.call(revision());
   } else {
     {
       const std::lock_guard lock(queue_mutex_);
@@ -167,32 +181,32 @@ void SqliteStore::run_writer() {
         queue_.pop_front();
       }
     }
+    const std::int64_t before = revision();
     commit_all(batch);
+    // Who waits for this commit goes first; what follows from it comes after.
     for (const RequestPtr& request : batch) {
       const std::lock_guard lock(request->mutex);
       request->done = true;
       request->changed.notify_one();
     }
     batch.clear();
+    if (revision() != before) listeners_.call(revision());
   }
 }
 
 void SqliteStore::commit_all(std::span<const RequestPtr> batch) {
-  const std::int64_t before = revision();
-  {
-    std::unique_lock<std::recursive_mutex> lock(single_mutex_, std::defer_lock);
-    if (single_) lock.lock();
-    writer_id_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    while (!batch.empty()) batch = batch.subspan(commit_some(batch));
-    writer_id_.store({}, std::memory_order_relaxed);
-  }
-  if (revision() != before) listeners_.call(revision());
+  std::unique_lock<std::recursive_mutex> lock(single_mutex_, std::defer_lock);
+  if (single_) lock.lock();
+  writer_id_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  while (!batch.empty()) batch = batch.subspan(commit_some(batch));
+  writer_id_.store({}, std::memory_order_relaxed);
 }
 
 /// Runs a transaction with functions from the front of `batch`; returns how many have their result.
 std::size_t SqliteStore::commit_some(std::span<const RequestPtr> batch) {
   Connection& db = *writer_->db;
   const std::int64_t given_before = given_;
+  kinds_.clear();
   const bool alone = batch.size() == 1;
   std::size_t ran = 0;
   auto failed = [&](const Error& error) {
@@ -228,12 +242,16 @@ std::size_t SqliteStore::commit_some(std::span<const RequestPtr> batch) {
     }
   }
   if (const auto committed = db.run("COMMIT"); !committed) return failed(committed.error());
+  {
+    const std::lock_guard lock(changed_mutex_);
+    for (const std::string& kind : kinds_) changed_[kind] = given_;
+  }
   revision_.store(given_, std::memory_order_release);
   return ran;
 }
 
 void SqliteStore::run_one(Request& request) {
-  SqliteWriteTx tx(*writer_->db, clock_, given_);
+  SqliteWriteTx tx(*writer_->db, clock_, given_, kinds_);
   try {
     if (request.lease) request.result = tx.check_lease(*request.lease);
     if (request.result) request.result = request.fn(tx);

@@ -223,6 +223,7 @@ Event SqliteWriteTx::completed(Event event, std::string_view kind, std::string_v
   event.id = id;
   if (event.at.us == 0) event.at = clock_.now();
   event.revision = ++revision_;
+  if (!kinds_.contains(kind)) kinds_.emplace(kind);
   return event;
 }
 

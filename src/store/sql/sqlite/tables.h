@@ -6,7 +6,9 @@
 #include "store/store.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,8 +70,10 @@ using SqliteReadTx = TxReads<ReadTx>;
 
 class SqliteWriteTx final : public TxReads<WriteTx> {
  public:
-  /// `revision`: the last one given; grows with each event, and is set back by the caller when the transaction fails.
-  SqliteWriteTx(Connection& db, const Clock& clock, std::int64_t& revision) : TxReads(db, clock), revision_(revision) {}
+  /// `revision`: the last one given; grows with each event, and is set back by the caller when the transaction fails. `kinds`: those
+  /// changed are added.
+  SqliteWriteTx(Connection& db, const Clock& clock, std::int64_t& revision, std::set<std::string, std::less<>>& kinds)
+      : TxReads(db, clock), revision_(revision), kinds_(kinds) {}
 
   Result<std::int64_t> revision() override { return revision_; }
   Result<std::int64_t> put_row(Row row, Event event) override;
@@ -96,6 +100,7 @@ class SqliteWriteTx final : public TxReads<WriteTx> {
   Event completed(Event event, std::string_view kind, std::string_view id);
 
   std::int64_t& revision_;
+  std::set<std::string, std::less<>>& kinds_;
   std::optional<Error> broken_;
 };
 
