@@ -247,13 +247,10 @@ TEST_F(TokensTest, a_revoked_token_is_refused_at_once_and_others_live_on) {
   EXPECT_EQ(tokens.list()->size(), 1U);
 }
 
-TEST_F(TokensTest, another_process_s_revocation_is_seen_by_the_change_feed) {
+TEST_F(TokensTest, a_revocation_by_somebody_else_is_seen_at_once) {
   const auto made = tokens.create("admin", "t", "ada", model::AccessRole::op, std::nullopt);
   ASSERT_TRUE(tokens.authenticate(made->secret, "peer"));
   ASSERT_TRUE(inner->write([&](store::WriteTx& tx) { return tx.remove<model::Token>(made->token.id.value, {}); }));
-  // The listener is called on the writer's thread, after the commit.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (tokens.authenticate(made->secret, "peer") && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_FALSE(tokens.authenticate(made->secret, "peer"));
 }
 

@@ -15,22 +15,29 @@ std::uint64_t SystemRng::next() {
   return out;
 }
 
-std::string random_base32(Rng& rng, int digits) {
-  static constexpr std::string_view kAlphabet = "0123456789abcdefghjkmnpqrstvwxyz";
-  std::string out;
-  for (int i = 0; i < digits; ++i) out += kAlphabet[rng.next() & 31U];
-  return out;
-}
+namespace {
 
-std::string random_hex(Rng& rng, int bytes) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
+/// `digits` characters, each from the next `bits` bits of chance: a draw may be a system call, so none is wasted.
+std::string random_digits(Rng& rng, std::string_view alphabet, int bits, int digits) {
   std::string out;
-  for (int i = 0; i < bytes; ++i) {
-    const std::uint64_t b = rng.next();
-    out += kHex[b & 15U];
-    out += kHex[(b >> 4U) & 15U];
+  std::uint64_t pool = 0;
+  int left = 0;
+  for (int i = 0; i < digits; ++i) {
+    if (left < bits) {
+      pool = rng.next();
+      left = 64;
+    }
+    out += alphabet[pool & ((1U << static_cast<unsigned>(bits)) - 1U)];
+    pool >>= static_cast<unsigned>(bits);
+    left -= bits;
   }
   return out;
 }
+
+}  // namespace
+
+std::string random_base32(Rng& rng, int digits) { return random_digits(rng, "0123456789abcdefghjkmnpqrstvwxyz", 5, digits); }
+
+std::string random_hex(Rng& rng, int bytes) { return random_digits(rng, "0123456789abcdef", 4, 2 * bytes); }
 
 }  // namespace helio

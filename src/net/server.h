@@ -18,7 +18,8 @@ namespace helio::net {
 struct RouteOptions {
   std::size_t body_limit = 1U << 20U;  ///< 413 above it, before the body is read when Content-Length says so
   bool spool = false;                  ///< body goes to a file in ServerOptions::spool_dir
-  /// Asked before the body is read: a response refuses the request (no token, say). Worker pool.
+  /// Asked before a body is waited for: a response refuses the request (no token, say). Not asked when the whole body came with the head,
+  /// so the handler has to check too. Worker pool.
   std::function<std::optional<Response>(Request&)> admit;
 };
 

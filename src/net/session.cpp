@@ -103,7 +103,8 @@ Awaitable<Session::Next> Session::exchange() {
   std::optional<Response> answer = co_await read_head();
   if (gone_) co_return Next::end;
   if (!answer) answer = route_request();
-  if (!answer && match_.route->options.admit) answer = co_await admit();
+  // A body that is here already costs nobody anything: the handler itself says who may not call.
+  if (!answer && match_.route->options.admit && !has_whole_body()) answer = co_await admit();
   if (!answer) answer = co_await read_body();
   if (gone_) co_return Next::end;
   Next next = Next::end;
@@ -189,6 +190,12 @@ std::optional<Response> Session::route_request() {
     request_.params.insert_or_assign(match_.route->names[i], std::move(match_.captured[i]));
   }
   return std::nullopt;
+}
+
+bool Session::has_whole_body() const {
+  if (match_.route->options.spool) return false;
+  const auto length = parser_->content_length();
+  return parser_->is_done() || (length && *length <= input_.size());
 }
 
 Awaitable<std::optional<Response>> Session::admit() {

@@ -38,6 +38,7 @@ class Session : public std::enable_shared_from_this<Session> {
   /// The head of the next request; empty answer: go on. `gone_` when there is none.
   Awaitable<std::optional<Response>> read_head();
   std::optional<Response> route_request();
+  [[nodiscard]] bool has_whole_body() const;
   Awaitable<std::optional<Response>> admit();
   Awaitable<std::optional<Response>> read_body();
   Awaitable<std::optional<Response>> spool_out();

@@ -3,8 +3,8 @@
 // appends an event with its actor in the same transaction; the event log is the change feed and the audit trail. Revisions come from
 // one global counter: a row's revision is that of its last event.
 //
-// write() runs a function in a transaction on the writer's thread, several functions sharing one fsync (group commit); when it returns
-// success the change is durable. read() sees one consistent snapshot. Both block; call them from worker threads, never from an event loop.
+// write() runs a function in a transaction, several callers' functions sharing one fsync (group commit); when it returns success the
+// change is durable. read() sees one consistent snapshot. Both block; call them from worker threads, never from an event loop.
 
 #include "base/error.h"
 #include "base/json/json.h"
@@ -154,8 +154,8 @@ class Store {
    public:
     virtual ~Subscription() = default;
   };
-  /// Calls `listener` after each commit that appended events, on the writer's thread: it must only post. The write may have returned by
-  /// then. Ends with the returned object, which may outlive the store.
+  /// Calls `listener` after commits that appended events, on the thread of one of those who wrote: it must only post. Another's write may
+  /// have returned by then, and revisions may come out of order. Ends with the returned object, which may outlive the store.
   virtual std::unique_ptr<Subscription> subscribe(Listener listener) = 0;
 };
 

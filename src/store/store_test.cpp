@@ -359,6 +359,7 @@ TEST_P(StoreTest, OnlyTheNewestLeaseWrites) {
 }
 
 TEST_P(StoreTest, ListenersHearCommitsWithEvents) {
+  // One thread writes, so it is the one that commits and calls.
   std::vector<std::int64_t> heard;
   auto subscription = store_->subscribe([&](std::int64_t revision) { heard.push_back(revision); });
   ASSERT_TRUE(ok(put(*store_, row("a"))));

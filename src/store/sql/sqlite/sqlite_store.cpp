@@ -5,8 +5,6 @@
 #include "store/sql/sqlite/migrations.h"
 #include "store/sql/sqlite/tables.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -40,13 +38,12 @@ class SharedConnection final : public MemoryDb {
   std::unique_ptr<Connection> db;
 };
 
-/// One queued write. Shared, because the waker may still touch it when the caller has returned.
+/// One queued write. Shared, because the waker may still touch it when the caller has returned. `done` is guarded by the queue's mutex.
 struct Request {
   Store::WriteFn fn;
   std::optional<Lease> lease;
   Result<void> result;
   std::exception_ptr thrown;
-  std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
 };
@@ -70,18 +67,7 @@ class SqliteStore final : public Store {
         writer_(std::move(writer)),
         given_(revision),
         opened_at_(revision),
-        revision_(revision) {
-    if (!inline_) thread_ = std::thread([this] { run_writer(); });
-  }
-  ~SqliteStore() override {
-    if (!thread_.joinable()) return;
-    {
-      const std::lock_guard lock(queue_mutex_);
-      stopping_ = true;
-    }
-    queue_changed_.notify_one();
-    thread_.join();
-  }
+        revision_(revision) {}
   SqliteStore(const SqliteStore&) = delete;
   SqliteStore& operator=(const SqliteStore&) = delete;
 
@@ -109,7 +95,7 @@ class SqliteStore final : public Store {
 
  private:
   Result<void> submit(WriteFn fn, std::optional<Lease> lease);
-  void run_writer();
+  void commit_together(const RequestPtr& request);
   void commit_all(std::span<const RequestPtr> batch);
   std::size_t commit_some(std::span<const RequestPtr> batch);
   void run_one(Request& request);
@@ -130,9 +116,8 @@ class SqliteStore final : public Store {
   std::vector<std::unique_ptr<Connection>> readers_;
 
   std::mutex queue_mutex_;
-  std::condition_variable queue_changed_;
   std::deque<RequestPtr> queue_;
-  bool stopping_ = false;
+  bool committing_ = false;  ///< one of the callers does it for all
 
   std::int64_t given_;                        ///< writer's: last revision given
   std::set<std::string, std::less<>> kinds_;  ///< writer's: changed by the transaction
@@ -142,7 +127,6 @@ class SqliteStore final : public Store {
   std::atomic<std::int64_t> revision_;
   std::atomic<std::thread::id> writer_id_;
   Listeners<std::int64_t> listeners_;
-  std::thread thread_;
 };
 
 Result<void> SqliteStore::submit(WriteFn fn, std::optional<Lease> lease) {
@@ -156,41 +140,39 @@ Result<void> SqliteStore::submit(WriteFn fn, std::optional<Lease> lease) {
     commit_all({&request, 1});
     if (revision() != before) listeners_.call(revision());
   } else {
-    {
-      const std::lock_guard lock(queue_mutex_);
-      queue_.push_back(request);
-    }
-    queue_changed_.notify_one();
-    std::unique_lock lock(request->mutex);
-    request->changed.wait(lock, [&] { return request->done; });
+    commit_together(request);
   }
   if (request->thrown) std::rethrow_exception(request->thrown);
   return std::move(request->result);
 }
 
-void SqliteStore::run_writer() {
-  pthread_setname_np(pthread_self(), "store-writer");
-  std::vector<RequestPtr> batch;
-  while (true) {
-    {
-      std::unique_lock lock(queue_mutex_);
-      queue_changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-      if (queue_.empty()) return;
-      while (!queue_.empty() && batch.size() < kMaxBatch) {
-        batch.push_back(std::move(queue_.front()));
-        queue_.pop_front();
-      }
+/// Who finds nobody committing does it, for itself and for all that have queued meanwhile; then the first of those who came during the
+/// commit goes on. A lone writer so pays for no hop to another thread.
+void SqliteStore::commit_together(const RequestPtr& request) {
+  std::unique_lock lock(queue_mutex_);
+  queue_.push_back(request);
+  request->changed.wait(lock, [&] { return request->done || !committing_; });
+  while (!request->done) {
+    committing_ = true;
+    std::vector<RequestPtr> batch;
+    while (!queue_.empty() && batch.size() < kMaxBatch) {
+      batch.push_back(std::move(queue_.front()));
+      queue_.pop_front();
     }
+    lock.unlock();
     const std::int64_t before = revision();
     commit_all(batch);
-    // Who waits for this commit goes first; what follows from it comes after.
-    for (const RequestPtr& request : batch) {
-      const std::lock_guard lock(request->mutex);
-      request->done = true;
-      request->changed.notify_one();
+    const bool changed = revision() != before;
+    lock.lock();
+    for (const RequestPtr& each : batch) {
+      each->done = true;
+      if (each != request) each->changed.notify_one();
     }
-    batch.clear();
-    if (revision() != before) listeners_.call(revision());
+    committing_ = false;
+    if (request->done && !queue_.empty()) queue_.front()->changed.notify_one();
+    lock.unlock();
+    if (changed) listeners_.call(revision());
+    lock.lock();
   }
 }
 

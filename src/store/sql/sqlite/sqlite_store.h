@@ -1,6 +1,6 @@
 #pragma once
-// The default store: one SQLite file in WAL mode with synchronous=FULL. One writer thread runs queued functions, each in its own
-// savepoint, and commits several of them with one fsync; reads run on a small pool of connections, each on its own snapshot.
+// The default store: one SQLite file in WAL mode with synchronous=FULL. One caller at a time runs the functions that have
+// queued, each in its own savepoint, and commits them with one fsync; reads run on a small pool of connections, each on its own snapshot.
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -160,10 +160,9 @@ Result<std::vector<Event>> events(Connection& db, const EventQuery& query) {
 }
 
 Result<std::int64_t> last_revision(Connection& db) {
-  HELIO_TRY(kept, get_meta(db, meta::kRevision));
-  HELIO_TRY(s, db.prepare("SELECT max(revision) FROM events"));
-  HELIO_CHECK_OK(s.step());
-  return std::max(kept, s.integer(0));
+  HELIO_TRY(s, db.prepare("SELECT max(ifnull((SELECT value FROM meta WHERE key = ?), 0), ifnull((SELECT max(revision) FROM events), 0))"));
+  HELIO_CHECK_OK(s.bind(meta::kRevision).step());
+  return s.integer(0);
 }
 
 Result<std::optional<std::string>> get_secret(Connection& db, std::string_view key) {
