@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kRounds = 100;          ///< of one run; a run that needs more goes on in the next
 constexpr Duration kAfterError = 1s;  ///< before a step that failed is tried again
+constexpr Duration kGather = 1ms;     ///< between two runs: a burst of commits is looked at together, one after quiet at once
 constexpr Duration kHousekeeping = 60s;
 constexpr int kCompactEvery = 60;  ///< in housekeepings
 const provider::Grace kGrace{};
@@ -81,6 +82,7 @@ class Loop::Impl : public std::enable_shared_from_this<Impl> {
   std::mutex mutex_;  ///< held by every step, so that stop() can wait for it
   bool stopped_ = false;
   std::atomic<bool> posted_ = false;
+  std::atomic<MonoTime> ran_{MonoTime{}};  ///< end of the last run
   std::unique_ptr<store::Store::Subscription> subscription_;
 };
 
@@ -97,7 +99,14 @@ void Loop::Impl::post(std::move_only_function<void(Impl&)> task) {
 
 void Loop::Impl::wake() {
   if (posted_.exchange(true)) return;
-  post([](Impl& self) { self.run(); });
+  const Duration since = d_.clock.mono() - ran_.load();
+  if (since >= kGather) return post([](Impl& self) { self.run(); });
+  d_.executor.after(kGather - since, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const std::lock_guard lock(self->mutex_);
+    if (!self->stopped_) self->run();
+  });
 }
 
 void Loop::Impl::run() {
@@ -106,6 +115,7 @@ void Loop::Impl::run() {
     if (stopped_) return;
     if (!round()) {
       arm();
+      ran_ = d_.clock.mono();
       return;
     }
   }

@@ -51,12 +51,12 @@ class SpoiledTx final : public store::WriteTx {
   Result<std::int64_t> put_row(store::Row row, store::Event event) override {
     if (bug_ == Bug::partial_gang && row.kind == "node" && row.revision == 0 && row.id.ends_with("-w2")) return inner_.revision();
     if (bug_ == Bug::free_retry && row.kind == "job") {
-      auto job = store::from_row<model::Job>(row);
+      auto job = json::decode<model::Job>(row.value, json::Unknown::ignore);
       if (job && !job->ledger.empty()) {
         job->ledger.clear();
         json::Value doc = json::encode(*job);
         doc.get_object().erase("revision");
-        row.doc = json::dump(doc);
+        row.value = std::move(doc);
       }
     }
     return inner_.put_row(std::move(row), std::move(event));

@@ -27,7 +27,8 @@ struct Row {
   std::string workspace;
   std::string state;
   std::string parent;
-  std::string doc;  ///< JSON text of the struct, without its revision
+  std::string doc;    ///< JSON text of the struct, without its revision
+  json::Value value;  ///< the same parsed, for put_row() by who has it so: then `doc` is made from it
 };
 
 /// What happened. `type` is a stable name such as "job.submitted", "attempt.state"; message is for people.
@@ -209,7 +210,7 @@ Result<void> WriteTx::put(T& resource, Event event) {
   row.parent = Kind::parent(resource);
   json::Value doc = json::encode(resource);
   doc.get_object().erase("revision");
-  row.doc = json::dump(doc);
+  row.value = std::move(doc);
   event.kind = row.kind;
   event.id = row.id;
   if (!row.workspace.empty()) event.workspace = row.workspace;

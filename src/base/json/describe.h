@@ -68,12 +68,13 @@ bool read_struct(const Value& v, Reader& r, T& out) {
 template <class T>
 Value write_struct(const T& value) {
   Object out;
+  out.reserve(boost::mp11::mp_size<Members<T>>::value);
   boost::mp11::mp_for_each<Members<T>>([&](auto member) {
     using M = std::remove_cvref_t<decltype(value.*member.pointer)>;
     if constexpr (is_optional_v<M>) {
       if (!(value.*member.pointer).has_value()) return;
     }
-    out[member.name] = Codec<M>::write(value.*member.pointer);
+    out.emplace(member.name, Codec<M>::write(value.*member.pointer));
   });
   return out;
 }

@@ -21,10 +21,14 @@ Result<std::int64_t> cursor_of(const std::string& text) {
   return value;
 }
 
-/// The conditions of a list. The `<> ''` terms let SQLite use the partial indexes.
+/// The conditions of a list. The terms with `<>` let SQLite use the partial indexes. A plus keeps it from the index on (kind, id), which
+/// would have to sort: a page of a list that nothing narrows down comes out of the table in its own order.
 std::string conditions(const ListQuery& query) {
-  std::string sql = "kind = ?";
-  if (!query.workspace.empty()) sql += " AND workspace = ? AND workspace <> ''";
+  const bool by_workspace = !query.workspace.empty() && query.workspace != "default";
+  const bool narrow = by_workspace || !query.parent.empty() || !query.states.empty() || query.limit == 0;
+  std::string sql = narrow ? "kind = ?" : "+kind = ?";
+  if (by_workspace) sql += " AND workspace = ? AND workspace <> '' AND workspace <> 'default'";
+  if (!query.workspace.empty() && !by_workspace) sql += " AND +workspace = ?";
   if (!query.parent.empty()) sql += " AND parent = ? AND parent <> ''";
   if (!query.states.empty()) {
     sql += " AND state <> '' AND state IN (?";
@@ -195,12 +199,12 @@ Result<void> set_meta(Connection& db, std::string_view key, std::string_view val
   return s.bind(key).bind(value).run();
 }
 
-Result<void> put_event(Connection& db, const Event& event) {
+Result<void> put_event(Connection& db, const Event& event, std::string_view patch) {
   HELIO_TRY(s,
             db.prepare("INSERT OR REPLACE INTO events (revision, at, actor, type, message, kind, id, workspace, job, patch, whole, data) "
                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   s.bind(event.revision).bind(event.at.us).bind(event.actor).bind(event.type).bind(event.message).bind(event.kind).bind(event.id);
-  s.bind(event.workspace).bind(event.job).bind(json::dump(event.patch));
+  s.bind(event.workspace).bind(event.job).bind(patch.empty() ? json::dump(event.patch) : std::string(patch));
   event.whole.is_null() ? s.bind_null() : s.bind(json::dump(event.whole));
   event.data.is_null() ? s.bind_null() : s.bind(json::dump(event.data));
   return s.run();
@@ -228,7 +232,12 @@ Event SqliteWriteTx::completed(Event event, std::string_view kind, std::string_v
 
 Result<std::int64_t> SqliteWriteTx::put_row(Row row, Event event) {
   if (row.kind.empty() || row.id.empty()) return fail(ErrorCode::invalid_argument, "a row needs a kind and an id");
-  HELIO_TRY(after, parse_document(row.doc));
+  if (row.value.is_null()) {
+    HELIO_TRY(parsed, parse_document(row.doc));
+    row.value = std::move(parsed);
+  } else {
+    row.doc = json::dump(row.value);
+  }
   json::Value before;
   std::int64_t stored = 0;
   std::int64_t created_seq = 0;
@@ -249,15 +258,17 @@ Result<std::int64_t> SqliteWriteTx::put_row(Row row, Event event) {
     if (stored == 0) return fail(ErrorCode::conflict, "{} '{}' was removed", row.kind, row.id);
     return fail(ErrorCode::conflict, "{} '{}' was changed: revision {} is not {}", row.kind, row.id, row.revision, stored);
   }
-  return guard(store_row(std::move(row), std::move(event), before, after, created_seq));
+  return guard(store_row(std::move(row), std::move(event), before, created_seq));
 }
 
-Result<std::int64_t> SqliteWriteTx::store_row(Row row, Event event, const json::Value& before, const json::Value& after,
-                                              std::int64_t created_seq) {
+Result<std::int64_t> SqliteWriteTx::store_row(Row row, Event event, const json::Value& before, std::int64_t created_seq) {
   Event full = completed(std::move(event), row.kind, row.id);
   if (full.workspace.empty()) full.workspace = row.workspace;
-  full.patch = json::merge_diff(before, after);
-  if (holds_null_member(after)) full.whole = after;
+  const bool whole = holds_null_member(row.value);
+  // The patch from nothing is the document itself.
+  const std::string_view patch = created_seq == 0 && !whole ? std::string_view(row.doc) : std::string_view();
+  if (patch.empty()) full.patch = json::merge_diff(before, row.value);
+  if (whole) full.whole = row.value;
   if (created_seq == 0) {
     HELIO_TRY(s, db_.prepare("INSERT INTO resources (created_seq, kind, id, revision, workspace, state, parent, doc) "
                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
@@ -275,7 +286,7 @@ Result<std::int64_t> SqliteWriteTx::store_row(Row row, Event event, const json::
     s.bind(full.revision).bind(row.workspace).bind(row.state).bind(row.parent).bind(row.doc).bind(created_seq);
     HELIO_CHECK_OK(s.run());
   }
-  HELIO_CHECK_OK(put_event(db_, full));
+  HELIO_CHECK_OK(put_event(db_, full, patch));
   return full.revision;
 }
 

@@ -32,8 +32,8 @@ Result<void> set_meta(Connection& db, std::string_view key, std::int64_t value);
 Result<void> set_meta(Connection& db, std::string_view key, std::string_view value);
 /// WriteTx::compact without the idempotency keys (compact.cpp). `last` is the last revision given.
 Result<std::int64_t> compact_events(Connection& db, Timestamp before, std::int64_t last);
-/// Inserts the event or, for a snapshot, replaces it.
-Result<void> put_event(Connection& db, const Event& event);
+/// Inserts the event or, for a snapshot, replaces it. `patch`: the text of its patch, where it is known already.
+Result<void> put_event(Connection& db, const Event& event, std::string_view patch = {});
 /// A document that a merge patch cannot describe.
 bool holds_null_member(const json::Value& doc);
 
@@ -95,7 +95,7 @@ class SqliteWriteTx final : public TxReads<WriteTx> {
     if (!result && !broken_) broken_ = result.error();
     return result;
   }
-  Result<std::int64_t> store_row(Row row, Event event, const json::Value& before, const json::Value& after, std::int64_t created_seq);
+  Result<std::int64_t> store_row(Row row, Event event, const json::Value& before, std::int64_t created_seq);
   Result<void> delete_row(Event event);
   Event completed(Event event, std::string_view kind, std::string_view id);
 
