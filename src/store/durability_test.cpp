@@ -18,6 +18,7 @@
 
 #include <array>
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 namespace helio::store {
@@ -289,11 +290,12 @@ TEST_F(FaultTest, AFailingFunctionFailsForItsOwnReason) {
 TEST(LockFileTest, TheSecondIsToldWhoHoldsIt) {
   const test::TempFolder folder;
   const std::string path = folder / "lock";
-  auto first = LockFile::acquire(path, "heliostatd 0.1.0 pid 4711\nmore");
+  const std::string self = fmt::format("heliostatd 0.1.0 pid {}", ::getpid());
+  auto first = LockFile::acquire(path, self + "\nmore");
   ASSERT_TRUE(ok(first));
   const auto second = LockFile::acquire(path, "another");
   ASSERT_EQ(code(second), ErrorCode::conflict);
-  EXPECT_EQ(second.error().message(), path + " is held by heliostatd 0.1.0 pid 4711");
+  EXPECT_EQ(second.error().message(), path + " is held by " + self);
   first->reset();
   EXPECT_TRUE(ok(LockFile::acquire(path, "another")));
   EXPECT_EQ(code(LockFile::acquire(folder / "absent/lock", "x")), ErrorCode::not_found);
@@ -321,6 +323,46 @@ TEST(LockFileTest, AKilledHolderLeavesItFree) {
   EXPECT_TRUE(ok(LockFile::acquire(path, "parent")));
   ::close(pipe[0]);
   ::close(pipe[1]);
+}
+
+TEST(LockFileTest, AHolderThatIsStillDyingIsWaitedFor) {
+  const test::TempFolder folder;
+  const std::string path = folder / "lock";
+  std::array<int, 2> held{};
+  std::array<int, 2> go{};
+  ASSERT_EQ(::pipe(held.data()), 0);
+  ASSERT_EQ(::pipe(go.data()), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::close(go[1]);
+    // The leader ends before the thread that keeps the file open, as the threads of a killed process may.
+    std::thread([&, lock = LockFile::acquire(path, fmt::format("child pid {}", ::getpid()))] {
+      char byte = 0;
+      while (::read(go[0], &byte, 1) < 0) {
+      }
+      ::_exit(0);
+    }).detach();
+    if (::write(held[1], "y", 1) != 1) ::_exit(1);
+    ::pthread_exit(nullptr);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(held[0], &byte, 1), 1);
+  const auto is_zombie = [&] {
+    std::ifstream stat(fmt::format("/proc/{}/stat", child));
+    const std::string text((std::istreambuf_iterator<char>(stat)), {});
+    return text.find(") Z") != std::string::npos;
+  };
+  while (!is_zombie()) std::this_thread::yield();
+  Result<std::unique_ptr<LockFile>> lock = fail(ErrorCode::internal, "not asked");
+  std::thread waiter([&] { lock = LockFile::acquire(path, "parent"); });
+  ::close(go[0]);
+  ::close(go[1]);
+  waiter.join();
+  EXPECT_TRUE(ok(lock));
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(held[0]);
+  ::close(held[1]);
 }
 
 }  // namespace

@@ -4,11 +4,17 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <thread>
 
 namespace helio::store {
 namespace {
+
+constexpr std::chrono::seconds kDying{5};  ///< for the kernel to end the threads of a process that was killed
 
 std::string holder_in(int fd) {
   std::array<char, 256> text;
@@ -16,6 +22,30 @@ std::string holder_in(int fd) {
   if (n <= 0) return {};
   std::string out(text.data(), static_cast<std::size_t>(n));
   return out.substr(0, out.find('\n'));
+}
+
+/// The holder was killed, but threads of it still end and keep its files open: only a leader that is a zombie, or gone, says so.
+bool is_dying(std::string_view holder) {
+  const std::size_t at = holder.rfind("pid ");
+  if (at == std::string_view::npos) return false;
+  int pid = 0;
+  if (std::from_chars(holder.data() + at + 4, holder.data() + holder.size(), pid).ec != std::errc() || pid <= 0) return false;
+  const int fd = ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT;
+  std::array<char, 512> text;
+  const ssize_t n = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  const std::string_view stat(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  const std::size_t name_end = stat.rfind(") ");
+  return name_end == std::string_view::npos || stat.substr(name_end + 2, 1) == "Z" || stat.substr(name_end + 2, 1) == "X";
+}
+
+/// 0, or errno.
+int take(int fd) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -29,12 +59,15 @@ Result<std::unique_ptr<LockFile>> LockFile::acquire(const std::string& path, std
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return fail(system_error(errno, "open lock " + path));
   std::unique_ptr<LockFile> lock(new LockFile(fd));
-  int rc = 0;
-  do {
-    rc = ::flock(fd, LOCK_EX | LOCK_NB);
-  } while (rc != 0 && errno == EINTR);
-  if (rc != 0) {
-    if (errno != EWOULDBLOCK) return fail(system_error(errno, "lock " + path));
+  // A blocking flock() would also wait for one that is well.
+  const auto deadline = std::chrono::steady_clock::now() + kDying;
+  int refused = take(fd);
+  while (refused == EWOULDBLOCK && is_dying(holder_in(fd)) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    refused = take(fd);
+  }
+  if (refused != 0) {
+    if (refused != EWOULDBLOCK) return fail(system_error(refused, "lock " + path));
     std::string who = holder_in(fd);
     if (who.empty()) who = "another process";
     return fail(Error(ErrorCode::conflict, fmt::format("{} is held by {}", path, who)).with("holder", who));

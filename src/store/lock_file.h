@@ -14,8 +14,9 @@ class LockFile {
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
 
-  /// Takes the lock without waiting and writes `holder` (one line, such as "heliostatd 0.1.0 pid 4711") into the file for others to read.
-  /// Errors: conflict when somebody else holds it, with what that one wrote; those of the file system.
+  /// Takes the lock and writes `holder` (one line that ends with its pid, such as "heliostatd 0.1.0 pid 4711") into the file for others to
+  /// read. Waits only for a holder that was killed and is still ending. Errors: conflict when somebody else holds it, with what that one
+  /// wrote; those of the file system.
   static Result<std::unique_ptr<LockFile>> acquire(const std::string& path, std::string_view holder);
 
  private:
