@@ -135,6 +135,13 @@ Agent::Agent(NodeFiles files, bool first_of_namespace)
                                                        facts_.logs_shipped = shipped;
                                                        wake();
                                                      });
+                                                   },
+                                               .caught_up =
+                                                   [this] {
+                                                     brain_.post([this] {
+                                                       facts_.logs_caught_up = true;
+                                                       wake();
+                                                     });
                                                    }});
   cluster_ = std::make_unique<ClusterWatch>(
       http_, files_.assignment,
@@ -470,7 +477,7 @@ void Agent::cluster_seen(ClusterView view) {
     if (is_terminal(facts_.driver_ray_status) && !facts_.driver_log_complete) {
       // Ray's record follows the end of the entrypoint, so all that it wrote is in the file by now.
       facts_.driver_log_complete = true;
-      pump_->look();
+      pump_->catch_up();
     }
     find_driver();
   }

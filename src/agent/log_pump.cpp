@@ -63,6 +63,13 @@ void LogPump::look() {
   executor_.post([this] { tick(); });
 }
 
+void LogPump::catch_up() {
+  executor_.post([this] {
+    shipper_.remember();
+    tick();
+  });
+}
+
 void LogPump::finish() {
   executor_.post([this] {
     shipper_.finish();
@@ -77,6 +84,7 @@ void LogPump::report() {
   if (shipper_.first_line() && !std::exchange(said_first_line_, true)) events_.first_line();
   const bool shipped = shipper_.shipped();
   if (shipped != std::exchange(said_shipped_, shipped)) events_.shipped(shipped);
+  if (shipper_.caught_up() && !std::exchange(said_caught_up_, true)) events_.caught_up();
 }
 
 void LogPump::schedule(Duration after) {

@@ -16,6 +16,7 @@ namespace helio::agent {
 struct PumpEvents {
   std::function<void()> first_line;
   std::function<void(bool)> shipped;
+  std::function<void()> caught_up;  ///< after catch_up(), once
 };
 
 /// Methods without a comment may be called on any thread.
@@ -32,6 +33,8 @@ class LogPump {
   void acknowledge(std::vector<StreamAck> acks);
   /// A file outside of the session has grown.
   void look();
+  /// Reads what is there now, and says when all of it is shipped.
+  void catch_up();
   /// No more will be written.
   void finish();
 
@@ -51,6 +54,7 @@ class LogPump {
   bool expecting_ = false;
   bool said_first_line_ = false;
   bool said_shipped_ = false;
+  bool said_caught_up_ = false;
   int quiet_ = 0;
   Executor::TimerId timer_ = 0;
   rt::SerialExecutor executor_{"helio-logs"};  // last: its tasks use all of the above

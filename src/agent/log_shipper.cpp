@@ -296,6 +296,16 @@ void LogShipper::finish() {
   pump();
 }
 
+void LogShipper::remember() {
+  scan();
+  remembers_ = true;
+  for (auto& [id, stream] : streams_) stream.remembered = total(stream);
+}
+
+bool LogShipper::caught_up() const {
+  return remembers_ && std::ranges::all_of(streams_, [](const auto& entry) { return entry.second.acked >= entry.second.remembered; });
+}
+
 bool LogShipper::shipped() const {
   if (!finished_) return false;
   return std::all_of(streams_.begin(), streams_.end(), [](const auto& entry) {

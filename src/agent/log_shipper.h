@@ -63,6 +63,10 @@ class LogShipper {
 
   /// Every byte of every stream is acknowledged, and so is its end. After finish() only.
   [[nodiscard]] bool shipped() const;
+  /// What a later acknowledgement has to reach for caught_up(): all that the files hold now.
+  void remember();
+  /// Since remember() all of that has been acknowledged.
+  [[nodiscard]] bool caught_up() const;
   /// The entrypoint has written a line of its own into the driver's log.
   [[nodiscard]] bool first_line() const { return first_line_; }
   [[nodiscard]] const std::string& session_dir() const { return session_dir_; }
@@ -90,6 +94,7 @@ class LogShipper {
     std::int64_t acked = 0;
     bool end_sent = false;
     bool end_acked = false;
+    std::int64_t remembered = 0;
   };
 
   bool scan_folder(const std::string& folder);
@@ -115,6 +120,7 @@ class LogShipper {
   std::int32_t last_id_ = 0;
   bool connected_ = false;
   bool finished_ = false;
+  bool remembers_ = false;
   bool first_line_ = false;
   std::int64_t first_line_at_ = 0;  ///< of the driver's stream: looked through up to here
 };

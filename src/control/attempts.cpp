@@ -151,14 +151,24 @@ std::string waiting_for(const Draft& draft, const Decision& decision) {
   return fmt::format("{} and {} more", fmt::join(waiting.begin(), shown, ", "), waiting.size() - kShown);
 }
 
+/// A node that is kept has not yet handed over what its driver wrote.
+bool owes_logs(const Draft& draft, const model::Node& node) {
+  if (node.state == NodeState::gone || node.status.logs_complete) return false;
+  const model::DriverStatus& driver = draft.attempt->value.driver;
+  if (driver.phase == DriverPhase::none) return false;
+  const bool head = node.role == model::Role::head;
+  const bool holds = driver.log_node.empty() ? head : driver.log_node == node.id.value;
+  return holds && !(head && node.status.logs_caught_up);
+}
+
 void take_down(Draft& draft, model::Verdict verdict) {
   Tracked<model::Attempt>& attempt = *draft.attempt;
   const Decision decision = settle(draft, std::move(verdict));
   const std::string waiting = waiting_for(draft, decision);
   if (!waiting.empty()) return draft.explain(attempt, fmt::format("{}; taking down {}", attempt->verdict->message, waiting));
-  const bool logs_open =
-      std::ranges::any_of(draft.nodes, [](const auto& node) { return node->state != NodeState::gone && !node->status.logs_complete; });
-  if (logs_open && !draft.passed("kept-logs/" + attempt->id.value, attempt->state_since, kKeptLogs)) return;
+  if (std::ranges::any_of(draft.nodes, [&](const auto& node) { return owes_logs(draft, node.value); }) &&
+      !draft.passed("kept-logs/" + attempt->id.value, attempt->state_since, kKeptLogs))
+    return;
   conclude(draft, decision);
 }
 

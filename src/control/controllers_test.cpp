@@ -276,8 +276,10 @@ TEST(Controllers, ARetainedHeadIsKeptForItsTime) {
   stage.driver_ends(1);
   EXPECT_EQ(stage.worker().desired, Phase::drained);
   EXPECT_EQ(stage.head().desired, Phase::driving);
-  stage.head().status.logs_complete = true;
   stage.dies(stage.worker());
+  EXPECT_EQ(stage.aggregate.job->state, JobState::running) << "the driver's log is not here yet";
+  stage.head().status.logs_caught_up = true;
+  stage.run();
   EXPECT_EQ(stage.aggregate.job->state, JobState::failed);
   EXPECT_EQ(stage.aggregate.cluster->state, model::ClusterState::retained);
   const auto step = [&] {

@@ -19,7 +19,7 @@ BOOST_DESCRIBE_STRUCT(NodeFault, (), (cause, message, exit_code, evidence, at))
 BOOST_DESCRIBE_STRUCT(NodeUsage, (), (cpu, memory, disk, processes))
 BOOST_DESCRIBE_STRUCT(AgentStatus, (),
                       (protocol, node, generation, sequence, agent_version, reached, step, ray_start, gcs_up, api_up, head_agent_up,
-                       nodes_alive, nodes_joined, driver, fault, marks, logs_complete, usage))
+                       nodes_alive, nodes_joined, driver, fault, marks, logs_complete, logs_caught_up, usage))
 BOOST_DESCRIBE_STRUCT(AgentHello, (), (protocol, node, agent_version, generation))
 BOOST_DESCRIBE_STRUCT(StreamInfo, (), (id, name, kind, offset, ended))
 }  // namespace helio::model

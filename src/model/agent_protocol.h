@@ -136,6 +136,7 @@ struct AgentStatus {
   std::optional<NodeFault> fault;  ///< the first one stays
   std::vector<Mark> marks;         ///< agent_up, ray_exec, gcs_up, api_up, nodes_alive, submitted, first_line, driver_end, ...
   bool logs_complete = false;      ///< everything on disk has been shipped and acknowledged
+  bool logs_caught_up = false;     ///< head: so has all that was there when the driver ended; more may come while the node is kept
   std::optional<NodeUsage> usage;
 };
 

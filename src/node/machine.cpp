@@ -299,6 +299,7 @@ void Machine::start(const Facts& facts, Step& step) {
 // --- the driver -----------------------------------------------------------------------------------------------------------------
 
 void Machine::drive(const Facts& facts, Step& step) {
+  status_.logs_caught_up = facts.logs_caught_up;
   if (!assignment_.driver || status_.driver.phase == DriverPhase::ended) {
     if (status_.driver.phase == DriverPhase::ended) status_.step = "the driver has ended";
     return;

@@ -63,6 +63,7 @@ struct Facts {
   bool post_final = false;  ///< with `refused`: a repetition would be refused too (HTTP 400, 413)
   std::string post_error;
   bool logs_shipped = false;    ///< all streams acknowledged to their ends
+  bool logs_caught_up = false;  ///< all that was written by the end of the driver is acknowledged
   bool processes_left = false;  ///< any process of this node besides the agent
   /// Kernel kills (or the agent's own, where memory is watched) for the memory limit. It becomes node.oom when something fell with it:
   /// a watched process, or the driver. A killed task alone is Ray's to retry.

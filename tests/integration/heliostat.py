@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import urllib.parse
+from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,3 +207,8 @@ class Heliostat:
 
 def marks(attempt):
     return {mark["name"]: mark["at"] for mark in attempt["marks"]}
+
+
+def seconds_between(first, second):
+    """Of two times as the API writes them."""
+    return (datetime.fromisoformat(second.replace("Z", "+00:00")) - datetime.fromisoformat(first.replace("Z", "+00:00"))).total_seconds()

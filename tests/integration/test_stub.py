@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from heliostat import BIN, eventually, marks, processes_tagged
+from heliostat import BIN, eventually, marks, processes_tagged, seconds_between
 
 
 def test_a_job_runs_on_head_and_workers_and_leaves_nothing(stubbed):
@@ -242,6 +242,8 @@ def test_retained_nodes_are_given_back_by_a_stop(stubbed):
     job = stubbed.submit("--retain", "all=1h", "--workers", "1", "--", "false")
     row = stubbed.wait(job)
     assert row["state"] == "failed"
+    at = marks(stubbed.attempts(job)[0])
+    assert seconds_between(at["driver_end"], at["logs_complete"]) < 5, "its end is told once its log is here"
     stubbed.helio("stop", job, check=0)
     eventually("the nodes are gone", lambda: not processes_tagged(job), 15)
     assert stubbed.job(job)["verdict"] == row["verdict"], "how it ended stays"
