@@ -232,12 +232,23 @@ void Agent::refresh() {
   facts_.mono = clock.mono();
   facts_.daemon_connected = link_->connected();
   const bool something_fell = fell(facts_.ray_start) || fell(facts_.raylet) || fell(facts_.gcs) || fell(facts_.dashboard);
-  if (!files_.assignment.cgroup.empty()) {
-    if (const auto kills = proc::cgroup_oom_kills(files_.assignment.cgroup)) facts_.oom_kills = std::max(facts_.oom_kills, *kills);
-  }
+  look_for_oom();
   if (something_fell && !machine_.status().fault) facts_.start_log_tail = start_log_tail();
   // Looking at them all costs: only on the way down it matters.
   if (something_fell || facts_.disk_full || going_down()) facts_.processes_left = processes_.any();
+}
+
+bool Agent::look_for_oom() {
+  if (files_.assignment.cgroup.empty()) return false;
+  const Timestamp now = SystemClock::instance().now();
+  const auto kills = proc::cgroup_oom_kills(files_.assignment.cgroup);
+  const bool more = kills && *kills > facts_.oom_kills;
+  if (more) {
+    facts_.oom_kills = *kills;
+    facts_.oom_after = oom_looked_;
+  }
+  oom_looked_ = now;
+  return more;
 }
 
 void Agent::wake() {
@@ -564,8 +575,9 @@ void Agent::measure() {
   }
   brain_.post([this, usage = usage_.sample(), full] {
     machine_.set_usage(usage);
-    if (full && !facts_.disk_full) {
-      facts_.disk_full = true;
+    const bool fills_up = full && !facts_.disk_full;
+    facts_.disk_full = facts_.disk_full || full;
+    if (look_for_oom() || fills_up) {
       wake();
     } else if (link_->connected()) {
       link_->send_status(machine_.status());
@@ -581,6 +593,7 @@ void Agent::watch_memory() {
       if (going_down()) return;
       event("memory", fmt::format("{} are over the limit of {}", format_bytes(used), format_bytes(files_.assignment.memory_limit)));
       ++facts_.oom_kills;  // before the kill: what falls now falls because of it
+      facts_.oom_after = SystemClock::instance().now();
       processes_.kill_all();
       wake();
     });

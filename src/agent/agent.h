@@ -41,6 +41,8 @@ class Agent {
 
   // --- brain: everything below runs on brain_ unless it says otherwise
   void wake();
+  /// True when the kernel has killed more for the memory limit.
+  bool look_for_oom();
   void refresh();
   void after_step();
   void publish();
@@ -93,6 +95,7 @@ class Agent {
   std::unique_ptr<proc::Reaper> reaper_;
   node::Machine machine_;
   node::Facts facts_;
+  Timestamp oom_looked_ = SystemClock::instance().now();
   node::Journal written_journal_;
   std::shared_ptr<proc::Process> ray_start_;
   std::map<Watched, std::shared_ptr<proc::Process>> watched_;

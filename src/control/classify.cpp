@@ -1,5 +1,7 @@
 #include "control/classify.h"
 
+#include "control/driver_output.h"
+
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -17,6 +19,8 @@ using model::Verdict;
 constexpr std::size_t kEvidenceText = 512;
 /// A node's death is noticed a moment after it, so a driver that failed this shortly before it still failed because of it.
 constexpr Duration kNoticeDelay = 2s;
+/// A kill for memory explains a driver that fails so long after it: Ray repeats the task some times before it gives up.
+constexpr Duration kOomNear = 10s;
 
 /// One possible root, with the time that orders it.
 struct Candidate {
@@ -184,7 +188,30 @@ Verdict driver_failure(const AttemptFacts& facts, const model::DriverStatus& dri
     verdict.confidence = model::Confidence::medium;  // a shell may also exit so by itself
     return verdict;
   }
-  return make(cause::kEntrypointExit, facts, fmt::format("the entrypoint exited with code {}", code));
+  std::string message = fmt::format("the entrypoint exited with code {}", code);
+  if (code == 126) message += " (the command cannot be executed)";
+  if (code == 127) message += " (the command was not found)";
+  if (const std::string reason = reason_in(output_in(driver.message)); !reason.empty()) message += ": " + reason;
+  return make(cause::kEntrypointExit, facts, std::move(message));
+}
+
+/// The kernel killed processes of a node for its memory limit shortly before the driver failed: a task or an actor of it, most likely.
+std::optional<Verdict> memory_failure(const AttemptFacts& facts, const model::DriverStatus& driver, Timestamp ended) {
+  if (!driver.exit_code || driver.ray_status == "STOPPED") return std::nullopt;
+  for (const NodeFacts& node : facts.nodes) {
+    const auto& oom = node.status.oom;
+    if (!oom || oom->by < ended - kOomNear || oom->after > ended) continue;
+    const std::string name = node_name(node.role, node.index);
+    Verdict verdict =
+        make(cause::kNodeOom, facts,
+             fmt::format("{} reached its memory limit and the kernel killed a process of it; then the entrypoint exited with code {}", name,
+                         *driver.exit_code));
+    verdict.confidence = model::Confidence::medium;
+    verdict.node = node.id.value;
+    add_evidence(verdict, name + "/agent", fmt::format("{} kills for the memory limit", oom->count), oom->by);
+    return verdict;
+  }
+  return std::nullopt;
 }
 
 std::optional<Candidate> driver_end(const AttemptFacts& facts, const NodeFacts& head) {
@@ -200,9 +227,12 @@ std::optional<Candidate> driver_end(const AttemptFacts& facts, const NodeFacts& 
     return out;
   }
   if (after_teardown(facts, out.at)) return std::nullopt;
-  out.verdict = driver_failure(facts, driver);
+  auto memory = memory_failure(facts, driver, out.at);
+  out.verdict = memory ? std::move(*memory) : driver_failure(facts, driver);
   out.verdict.exit_code = driver.exit_code;
-  add_evidence(out.verdict, "driver", driver.message, out.at);
+  const std::string_view output = output_in(driver.message);
+  add_evidence(out.verdict, "driver", std::string(output.empty() ? std::string_view(driver.message) : tail_of(output, kEvidenceText)),
+               out.at);
   if (!driver.error_type.empty()) add_evidence(out.verdict, "ray", driver.error_type, out.at);
   return out;
 }

@@ -79,6 +79,18 @@ struct Case {
 
 class Classify : public testing::TestWithParam<Case> {};
 
+TEST(ClassifyText, SaysWhyTheEntrypointFailed) {
+  Scene scene;
+  scene.driver("FAILED", 1, 10s, "",
+               "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n" +
+                   std::string(3000, 'x') + "\n  raise\nValueError: boom\n");
+  const auto verdict = classify(scene.facts);
+  ASSERT_TRUE(verdict);
+  EXPECT_NE(verdict->message.find("exited with code 1: ValueError: boom"), std::string::npos) << verdict->message;
+  ASSERT_FALSE(verdict->evidence.empty());
+  EXPECT_EQ(verdict->evidence.front().text, "  raise\nValueError: boom") << "the end of the log, not its beginning";
+}
+
 TEST_P(Classify, NamesTheEarliestRoot) {
   Scene scene;
   GetParam().set(scene);
@@ -97,6 +109,30 @@ TEST_P(Classify, NamesTheEarliestRoot) {
 INSTANTIATE_TEST_SUITE_P(
     Table, Classify,
     testing::Values(
+        Case{"MemoryKillShortlyBefore",
+             [](Scene& s) {
+               s.driver("FAILED", 1, 20s);
+               s.facts.nodes[2].status.oom = model::OomKills{3, kStart + 14s, kStart + 19s};
+             },
+             cause::kNodeOom, "j-1-w2"},
+        Case{"MemoryKillSeenOnlyAfterwards",
+             [](Scene& s) {
+               s.driver("FAILED", 1, 20s).teardown(21s);
+               s.facts.nodes[1].status.oom = model::OomKills{1, kStart + 16s, kStart + 22s};
+             },
+             cause::kNodeOom, "j-1-w1"},
+        Case{"MemoryKillLongBefore",
+             [](Scene& s) {
+               s.driver("FAILED", 1, 60s);
+               s.facts.nodes[1].status.oom = model::OomKills{1, kStart + 16s, kStart + 21s};
+             },
+             cause::kEntrypointExit},
+        Case{"MemoryKillThatRayMended",
+             [](Scene& s) {
+               s.driver("SUCCEEDED", 0, 20s);
+               s.facts.nodes[1].status.oom = model::OomKills{1, kStart + 16s, kStart + 19s};
+             },
+             cause::kSucceeded},
         Case{"NothingHappened", [](Scene&) {}, ""}, Case{"Succeeded", [](Scene& s) { s.driver("SUCCEEDED", 0, 10s); }, cause::kSucceeded},
         Case{"ExitCode", [](Scene& s) { s.driver("FAILED", 3, 10s); }, cause::kEntrypointExit},
         Case{"KilledBySignal", [](Scene& s) { s.driver("FAILED", 137, 10s); }, cause::kEntrypointSignal},

@@ -17,9 +17,10 @@ BOOST_DESCRIBE_ENUM(DriverPhase, none, submitting, pending, running, stopping, e
 BOOST_DESCRIBE_STRUCT(DriverStatus, (), (phase, submission_id, ray_status, error_type, message, exit_code, log_node))
 BOOST_DESCRIBE_STRUCT(NodeFault, (), (cause, message, exit_code, evidence, at))
 BOOST_DESCRIBE_STRUCT(NodeUsage, (), (cpu, memory, disk, processes))
+BOOST_DESCRIBE_STRUCT(OomKills, (), (count, after, by))
 BOOST_DESCRIBE_STRUCT(AgentStatus, (),
                       (protocol, node, generation, sequence, agent_version, reached, step, ray_start, gcs_up, api_up, head_agent_up,
-                       nodes_alive, nodes_joined, driver, fault, marks, logs_complete, logs_caught_up, usage))
+                       nodes_alive, nodes_joined, driver, fault, oom, marks, logs_complete, logs_caught_up, usage))
 BOOST_DESCRIBE_STRUCT(AgentHello, (), (protocol, node, agent_version, generation))
 BOOST_DESCRIBE_STRUCT(StreamInfo, (), (id, name, kind, offset, ended))
 }  // namespace helio::model
@@ -34,6 +35,7 @@ HELIO_JSON_DEFINE_ENUM(helio::model::DriverPhase)
 HELIO_JSON_DEFINE(helio::model::DriverStatus)
 HELIO_JSON_DEFINE(helio::model::NodeFault)
 HELIO_JSON_DEFINE(helio::model::NodeUsage)
+HELIO_JSON_DEFINE(helio::model::OomKills)
 HELIO_JSON_DEFINE(helio::model::AgentStatus)
 HELIO_JSON_DEFINE(helio::model::AgentHello)
 HELIO_JSON_DEFINE(helio::model::StreamInfo)

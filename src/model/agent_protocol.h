@@ -117,6 +117,13 @@ struct NodeUsage {
   std::int64_t processes = 0;
 };
 
+/// Processes that the kernel killed for the node's memory limit. The last kill came between the two times.
+struct OomKills {
+  std::int64_t count = 0;
+  Timestamp after;
+  Timestamp by;
+};
+
 /// The whole observed state of one node.
 struct AgentStatus {
   std::int32_t protocol = kAgentProtocol;
@@ -134,9 +141,10 @@ struct AgentStatus {
   std::vector<NodeId> nodes_joined;  ///< head: their node ids
   DriverStatus driver;
   std::optional<NodeFault> fault;  ///< the first one stays
-  std::vector<Mark> marks;         ///< agent_up, ray_exec, gcs_up, api_up, nodes_alive, submitted, first_line, driver_end, ...
-  bool logs_complete = false;      ///< everything on disk has been shipped and acknowledged
-  bool logs_caught_up = false;     ///< head: so has all that was there when the driver ended; more may come while the node is kept
+  std::optional<OomKills> oom;
+  std::vector<Mark> marks;      ///< agent_up, ray_exec, gcs_up, api_up, nodes_alive, submitted, first_line, driver_end, ...
+  bool logs_complete = false;   ///< everything on disk has been shipped and acknowledged
+  bool logs_caught_up = false;  ///< head: so has all that was there when the driver ended; more may come while the node is kept
   std::optional<NodeUsage> usage;
 };
 
@@ -169,6 +177,7 @@ HELIO_JSON_ENUM(helio::model::DriverPhase)
 HELIO_JSON(helio::model::DriverStatus)
 HELIO_JSON(helio::model::NodeFault)
 HELIO_JSON(helio::model::NodeUsage)
+HELIO_JSON(helio::model::OomKills)
 HELIO_JSON(helio::model::AgentStatus)
 HELIO_JSON(helio::model::AgentHello)
 HELIO_JSON(helio::model::StreamInfo)

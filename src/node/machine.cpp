@@ -120,6 +120,7 @@ void Machine::observe(const Facts& facts) {
   if (facts.oom_kills > oom_handled_) {
     oom_handled_ = facts.oom_kills;
     oom_at_ = facts.mono;
+    status_.oom = model::OomKills{facts.oom_kills, facts.oom_after, facts.now};
   }
   if (!head()) {
     joined_ = joined_ || (facts.raylet && facts.raylet->running);

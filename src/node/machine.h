@@ -68,6 +68,7 @@ struct Facts {
   /// Kernel kills (or the agent's own, where memory is watched) for the memory limit. It becomes node.oom when something fell with it:
   /// a watched process, or the driver. A killed task alone is Ray's to retry.
   std::int64_t oom_kills = 0;
+  Timestamp oom_after;         ///< the last look that had not seen the newest of them
   bool disk_full = false;      ///< over disk_limit, or the file system is
   std::string start_log_tail;  ///< last lines of `ray start` and, when one fell, of the raylet and GCS logs: evidence
 };

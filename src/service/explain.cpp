@@ -4,12 +4,22 @@
 #include "service/live.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <iterator>
+#include <string_view>
 
 namespace helio::service {
 namespace {
 
 constexpr std::size_t kStory = 100;
+
+/// Steps of nodes, many for each line that matters; `helio events` has them.
+bool is_detail(std::string_view type) {
+  static constexpr std::array<std::string_view, 7> kDetails{"node.status",  "node.connection", "node.fact", "node.requested",
+                                                            "attempt.mark", "attempt.driver",  "job.reason"};
+  return std::ranges::find(kDetails, type) != kDetails.end();
+}
 
 /// The last lines of the job's story, newest last.
 Result<std::vector<std::string>> story_of(store::ReadTx& tx, const JobId& job) {
@@ -19,7 +29,7 @@ Result<std::vector<std::string>> story_of(store::ReadTx& tx, const JobId& job) {
   query.limit = 20'000;  // far more than a job with all its retries makes
   HELIO_TRY(events, tx.events(query));
   for (const store::Event& event : events) {
-    if (event.message.empty()) continue;
+    if (event.message.empty() || is_detail(event.type)) continue;
     lines.push_back(fmt::format("{} {} {}: {}", format_time(event.at), event.type, event.id, event.message));
     if (lines.size() > kStory) lines.pop_front();
   }
@@ -58,12 +68,15 @@ Result<Explanation> Jobs::explain(const JobId& id) {
     if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
     out.state = job->state;
     out.reason = job->reason;
-    HELIO_TRY(lines, story_of(tx, id));
-    out.lines = std::move(lines);
     if (job->verdict) {
       out.lines.push_back(fmt::format("verdict {}: {}{}", job->verdict->cause, job->verdict->message,
                                       job->verdict->decision.empty() ? "" : " (" + job->verdict->decision + ")"));
+      for (const model::Evidence& evidence : job->verdict->evidence) {
+        out.lines.push_back(fmt::format("seen in {}: {}", evidence.source, evidence.text));
+      }
     }
+    HELIO_TRY(lines, story_of(tx, id));
+    std::ranges::move(lines, std::back_inserter(out.lines));
     waits = (job->state == model::JobState::queued || job->state == model::JobState::restarting) && job->stop == model::StopReason::none;
     if (!waits) return {};
     const auto members = model::members_of(job->spec, catalog->flavors);
