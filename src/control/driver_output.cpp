@@ -76,7 +76,10 @@ std::string_view tail_of(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return text;
   const std::string_view end = text.substr(text.size() - limit);
   const std::size_t line = end.find('\n');
-  return line == std::string_view::npos ? std::string_view() : end.substr(line + 1);
+  if (line != std::string_view::npos) return end.substr(line + 1);
+  std::size_t start = 0;
+  while (start < end.size() && (static_cast<unsigned char>(end[start]) & 0xC0U) == 0x80U) ++start;  // not inside a character
+  return end.substr(start);
 }
 
 }  // namespace helio::control

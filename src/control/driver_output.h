@@ -14,7 +14,7 @@ std::string_view output_in(std::string_view message);
 /// are left out, and at most 200 bytes are given.
 std::string reason_in(std::string_view output);
 
-/// The last lines of a text, whole ones, of at most `limit` bytes.
+/// The last lines of a text, whole ones, of at most `limit` bytes; of one line that is longer its end.
 std::string_view tail_of(std::string_view text, std::size_t limit);
 
 }  // namespace helio::control

@@ -36,7 +36,7 @@ TEST(DriverOutput, OtherwiseItIsTheLastLine) {
 TEST(DriverOutput, ATailHasWholeLines) {
   EXPECT_EQ(tail_of("one\ntwo\nthree\n", 9), "three");
   EXPECT_EQ(tail_of("one\ntwo\n", 100), "one\ntwo");
-  EXPECT_EQ(tail_of("a line that is too long", 5), "");
+  EXPECT_EQ(tail_of("one\na line that is too long", 8), "too long");
 }
 
 }  // namespace
