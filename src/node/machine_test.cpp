@@ -564,8 +564,14 @@ TEST(Fault, KilledTaskAloneIsRaysToRetry) {
   World w(kHead);
   w.run_driver();
   w.facts.oom_kills = 1;
+  w.facts.oom_after = w.facts.now - Duration(4s);
   EXPECT_THAT(w.step(), IsEmpty());
   EXPECT_EQ(w.fault(), "");
+  const auto& oom = w.machine.status().oom;
+  ASSERT_TRUE(oom) << "but it is told, for a driver that fails because of it";
+  EXPECT_EQ(oom->count, 1);
+  EXPECT_EQ(oom->after, w.facts.now - Duration(4s));
+  EXPECT_EQ(oom->by, w.facts.now);
 }
 
 TEST(Fault, FallBeforeTheDrainStillCounts) {
