@@ -53,3 +53,43 @@ def test_a_wrong_field_is_told_before_the_code_is_sent(daemon, code):
     done = daemon.helio("submit", "--image", "nope", "--working-dir", code, "--", "python", "main.py", check=67)
     assert "$.image" in done.stderr and "code " not in done.stderr
     assert packages(daemon) == had
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------------------
+
+def test_logs_that_select_nothing_say_so(daemon):
+    job = daemon.submit("--workers", "2", "--", "sh", "-c", "echo out; sleep 60")
+    daemon.until(job, ["running"])
+    eventually("its output is here", lambda: daemon.helio("logs", job, check=0).stdout == "out\n")
+    listed = daemon.helio("logs", "-l", job, check=0).stdout
+    assert re.search(r"^head +driver ", listed, re.M) and re.search(r"^w2 ", listed, re.M) and job not in listed
+    assert all(item["node"].startswith(job) for item in json.loads(daemon.helio("logs", "-l", job, "-o", "json", check=0).stdout)["items"])
+
+    for live in (True, False):
+        done = daemon.helio("logs", job, "--node", "w9", check=67)
+        assert "no node w9; there are head, w1, w2" in done.stderr
+        done = daemon.helio("logs", job, "--node", "w1", check=0)
+        assert "--stream" in done.stderr and "raylet.out" in done.stdout and "driver" not in done.stdout
+        done = daemon.helio("logs", job, "--node", "w1", "--stream", "nope", check=67)
+        assert "w1 has no stream 'nope'; it has" in done.stderr and "raylet.out" in done.stderr
+        whole = daemon.helio("logs", job, "--node", "w1", "--stream", "raylet.out", check=0).stdout
+        assert whole and daemon.helio("logs", job, "--node", "w1", "--stream", "raylet.o", check=0).stdout == whole
+        assert "<==" in daemon.helio("logs", job, "--node", "w1", "--stream", "*", check=0).stderr
+        assert "nothing of it matches" in daemon.helio("logs", job, "--grep", "absent", check=0).stderr
+        assert daemon.helio("logs", job, "--attempt", "7").returncode == 67
+        if live:
+            daemon.helio("stop", "--wait", job, check=0)
+
+
+def test_logs_of_a_job_without_output_say_what_it_is_doing(stubbed):
+    cpu = stubbed.get("/v1/hosts")["items"][0]["capacity"]["cpu"]
+    stubbed.helio("flavors", "set", "all", "--cpu", cpu, "--memory", "512MiB", check=0)
+    first = stubbed.submit("--head-flavor", "all", "--", "sleep", "60")
+    stubbed.until(first, ["running"])
+    second = stubbed.submit("--head-flavor", "all", "--", "true")
+    done = stubbed.helio("logs", second, check=0)
+    assert done.stdout == "" and re.match(r"no output yet: queued: .+\n$", done.stderr)
+    assert "no streams yet: queued" in stubbed.helio("logs", "-l", second, check=0).stderr
+    stubbed.helio("stop", second, "--wait", check=0)
+    assert re.match(r"no output: stopped.*\n$", stubbed.helio("logs", second, check=0).stderr)
+    stubbed.helio("stop", first, "--wait", check=0)
