@@ -313,7 +313,8 @@ void add_ending_commands(CLI::App& app, Context& context) {
 
   const auto stopped = std::make_shared<std::vector<std::string>>();
   const auto and_wait = std::make_shared<bool>(false);
-  CLI::App* stop_command = app.add_subcommand("stop", "stop jobs, whatever they are doing; of one that has ended, give back the nodes kept for inspection");
+  CLI::App* stop_command =
+      app.add_subcommand("stop", "stop jobs, whatever they are doing; of one that has ended, give back the nodes kept for inspection");
   stop_command->add_option("job", *stopped, "ids, unique prefixes, names, or last")->required();
   stop_command->add_flag("--wait", *and_wait, "return when they have ended");
   stop_command->callback(

@@ -66,6 +66,32 @@ TEST(ApiClient, a_problem_document_keeps_message_path_and_arguments) {
   EXPECT_EQ(query({{"a", "x y"}, {"b", ""}, {"c", "1"}}), "?a=x%20y&c=1");
 }
 
+TEST(ApiClient, a_name_means_the_job_that_lives_else_the_newest) {
+  using enum model::JobState;
+  const auto job = [](const char* id, const char* name, model::JobState state) {
+    model::Job out;
+    out.id = JobId(id);
+    out.spec.name = name;
+    out.state = state;
+    out.created = {1'000'000};
+    return out;
+  };
+  const Timestamp now{31'000'000};
+  std::vector<model::Job> jobs{job("j-cc", "slow", stopped), job("j-bb", "slow", failed), job("j-ba", "other", running)};
+  EXPECT_EQ(choose_job(jobs, "slow", now).value(), "j-cc");
+  jobs[1].state = running;
+  EXPECT_EQ(choose_job(jobs, "slow", now).value(), "j-bb");
+  jobs[0].state = queued;
+  const auto several = choose_job(jobs, "slow", now);
+  ASSERT_FALSE(several);
+  EXPECT_EQ(several.error().text(),
+            "conflict: 'slow' means 2 jobs that have not ended (j-cc queued 30s old, j-bb running 30s old); give an id");
+  EXPECT_EQ(choose_job(jobs, "j-c", now).value(), "j-cc");
+  EXPECT_EQ(choose_job(jobs, "ba", now).value(), "j-ba");
+  EXPECT_EQ(choose_job(jobs, "b", now).error().code(), ErrorCode::conflict);
+  EXPECT_EQ(choose_job(jobs, "x", now).error().code(), ErrorCode::not_found);
+}
+
 TEST(Progress, each_mark_is_said_once_whatever_the_number_of_updates) {
   std::vector<std::string> lines;
   Progress progress([&](const std::string& line) { lines.push_back(line); });
