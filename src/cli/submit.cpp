@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/daemon.h"
 #include "cli/follow.h"
+#include "cli/hints.h"
 #include "cli/spec_flags.h"
 #include "cli/table.h"
 #include "cli/upload.h"
@@ -54,9 +55,19 @@ struct Prepared {
   std::vector<Upload> uploads;
 };
 
+/// Said before the submit: the job would fail minutes later with "no such file".
+void hint_at_files(const Context& context, const json::Object& spec) {
+  const json::Value* runtime_env = spec.if_contains("runtime_env");
+  if (runtime_env != nullptr && runtime_env->is_object() && runtime_env->get_object().contains("working_dir")) return;
+  if (const auto file = file_left_behind(context.rest)) {
+    say(fmt::format("hint      {} is in this folder but is not sent along: add --working-dir .", *file));
+  }
+}
+
 Result<Prepared> prepare(const Context& context, const SubmitFlags& flags) {
   Prepared out;
   HELIO_TRY(spec, build_spec(with_absolute_paths(flags.spec), context.rest, from_environment));
+  if (!flags.quiet) hint_at_files(context, spec);
   HELIO_TRY(uploads, pack_code(spec, base_folder(flags.spec), flags.spec.excludes));
   out.spec = std::move(spec);
   out.uploads = std::move(uploads);
@@ -133,6 +144,11 @@ void announce(const model::Job& job) {
 }
 
 Result<int> submit(const Context& context, const SubmitFlags& flags) {
+  if (const auto why = no_job_file(flags.spec.file)) {
+    std::error_code error;
+    const bool there = std::filesystem::exists(flags.spec.file, error);
+    return fail(there ? ErrorCode::invalid_argument : ErrorCode::not_found, "{}", *why);
+  }
   HELIO_TRY(api, ApiClient::connect(context));
   HELIO_TRY(prepared, prepare(context, flags));
   if (flags.dry_run) return dry_run(*api, context, prepared.spec);
