@@ -100,22 +100,42 @@ TEST(Progress, each_mark_is_said_once_whatever_the_number_of_updates) {
   job.state_since = job.created;
   job.state = model::JobState::queued;
   job.reason = "2 jobs ahead";
-  progress.update(job, {});
-  progress.update(job, {});
+  progress.update(job, {}, {1'200'000});
+  EXPECT_TRUE(lines.empty());  // most jobs stand in the queue for a moment only
+  progress.tick({2'000'000}, 10s);
+  progress.update(job, {}, {2'100'000});
   model::Attempt attempt;
   attempt.state = model::AttemptState::starting;
   attempt.reason = "waiting for 1 of 3 nodes";
-  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {1'250'000}}};
+  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {2'250'000}}};
   job.state = model::JobState::starting;
-  progress.update(job, {attempt});
-  attempt.marks.push_back({"agents_up", {1'500'000}});
-  progress.update(job, {attempt});
-  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  queued: 2 jobs ahead", "   0.00s  accepted", "   0.25s  admitted",
-                                             "   0.50s  agents up"}));
-  progress.tick({2'000'000}, 10s);
-  EXPECT_EQ(lines.size(), 4U);
-  progress.tick({12'000'000}, 10s);
-  EXPECT_EQ(lines.back(), "   11.0s  still waiting: waiting for 1 of 3 nodes");
+  progress.update(job, {attempt}, {2'300'000});
+  attempt.marks.push_back({"agents_up", {2'500'000}});
+  progress.update(job, {attempt}, {2'600'000});
+  attempt.marks.push_back({"ray_exec", {2'400'000}});
+  progress.update(job, {attempt}, {2'700'000});
+  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  accepted", "   1.00s  queued: 2 jobs ahead", "   1.25s  admitted",
+                                             "   1.40s  Ray started on the head", "   1.50s  agents up"}));
+  progress.tick({3'000'000}, 10s);
+  EXPECT_EQ(lines.size(), 5U);
+  progress.tick({13'000'000}, 10s);
+  EXPECT_EQ(lines.back(), "   12.0s  still waiting: waiting for 1 of 3 nodes");
+}
+
+TEST(Progress, a_job_that_is_admitted_at_once_was_never_queued) {
+  std::vector<std::string> lines;
+  Progress progress([&](const std::string& line) { lines.push_back(line); });
+  model::Job job;
+  job.created = job.state_since = {1'000'000};
+  job.reason = "waiting for its place in the pool";
+  progress.update(job, {}, {1'010'000});
+  model::Attempt attempt;
+  attempt.state = model::AttemptState::ending;
+  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {1'020'000}}, {"agents_up", {1'040'000}}};
+  job.state = model::JobState::starting;
+  progress.update(job, {attempt}, {1'050'000});
+  progress.tick({3'000'000}, 10s);
+  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  accepted", "   0.02s  admitted", "   0.04s  agents up"}));
 }
 
 TEST(Sse, events_come_whole_whatever_the_pieces) {
