@@ -93,3 +93,93 @@ def test_logs_of_a_job_without_output_say_what_it_is_doing(stubbed):
     stubbed.helio("stop", second, "--wait", check=0)
     assert re.match(r"no output: stopped.*\n$", stubbed.helio("logs", second, check=0).stderr)
     stubbed.helio("stop", first, "--wait", check=0)
+
+
+# --- names, stop, down ------------------------------------------------------------------------------------------------------------
+
+def test_a_name_means_the_job_that_lives(daemon):
+    first = daemon.submit("--name", "twin", "--", "sleep", "60")
+    daemon.helio("stop", "--wait", "twin", check=0)
+    second = daemon.submit("--name", "twin", "--", "sleep", "60")
+    assert daemon.helio("show", "twin", check=0).stdout.startswith(second)
+    third = daemon.submit("--name", "twin", "--", "sleep", "60")
+    done = daemon.helio("stop", "twin", check=69)
+    assert second in done.stderr and third in done.stderr and first not in done.stderr and "old" in done.stderr
+    daemon.helio("stop", "--wait", second, third, check=0)
+    assert daemon.helio("show", "twin", check=0).stdout.startswith(third)
+
+
+def test_stop_says_what_it_does(daemon):
+    job = daemon.submit("--name", "kept", "--retain", "all=1h", "--", "sleep", "60")
+    daemon.until(job, ["running"])
+    assert daemon.helio("stop", job, check=0).stdout == f"{job}  stopping\n"
+    daemon.wait(job)
+    kept = daemon.submit("--retain", "all=1h", "--", "false")
+    daemon.wait(kept)
+    assert daemon.helio("stop", kept, check=0).stdout == f"{kept}  failed; its kept nodes are given back\n"
+    eventually("its nodes are gone", lambda: daemon.helio("stop", kept, check=0).stdout == f"{kept}  failed\n", 15)
+    last = daemon.submit("--", "sleep", "60")
+    assert daemon.helio("stop", "--wait", last, check=0).stdout == f"{last}  stopping\n{last}  stopped\n"
+
+
+def test_down_names_the_jobs_that_go_on_and_ends_them_when_asked(stubbed):
+    job = stubbed.submit("--name", "long", "--", "sleep", "60")
+    stubbed.until(job, ["running"])
+    said = stubbed.helio("down", check=0).stdout
+    assert "1 job goes on without it (long)" in said and "helio down --stop-jobs" in said
+    # As it was told: also when the daemon is down already.
+    assert stubbed.helio("down", "--stop-jobs", check=0).stdout == "heliostat is down\n"
+    assert stubbed.helio("down", check=0).stdout == "heliostat was not up\n"
+    stubbed.up()
+    assert stubbed.job(job)["state"] == "stopped"
+    assert stubbed.helio("down", check=0).stdout == "heliostat is down\n"
+
+
+# --- slips ------------------------------------------------------------------------------------------------------------------------
+
+def test_usual_slips_are_answered_with_what_to_type(daemon, code):
+    slips = [(["run", "--workers", "2", "python", "main.py"], 64, "put -- before the command: helio run --workers 2 -- python main.py"),
+             (["submit", "sleep", "5"], 64, "helio submit -- sleep 5"),
+             (["submit", "sleep"], 67, "helio submit -- sleep"),
+             (["submit", "code/main.py"], 64, "helio submit --working-dir . -- python code/main.py"),
+             (["run", "job.yaml"], 64, "a job file goes with -f: helio run -f job.yaml (or: helio submit job.yaml)")]
+    had = jobs(daemon)
+    for words, exit_code, text in slips:
+        done = daemon.helio(*words, cwd=code.parent, check=exit_code)
+        assert text in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert jobs(daemon) == had
+    done = daemon.helio("image", "add", "bad", "--python", "/usr/games/nothing", check=64)
+    assert "prefix" in done.stderr and "bin/python" in done.stderr
+
+
+def test_a_file_that_does_not_travel_is_hinted_at(daemon, code):
+    hint = "main.py is in this folder but is not sent along: add --working-dir ."
+    words = ["submit", "--dry-run", "--", "python", "main.py"]
+    assert hint in daemon.helio(*words, cwd=code, check=0).stderr
+    assert hint not in daemon.helio("submit", "--working-dir", ".", *words[1:], cwd=code, check=0).stderr
+    assert hint not in daemon.helio(*words, cwd=code.parent, check=0).stderr
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------------------
+
+def test_stages_come_in_order_of_their_times(daemon):
+    err = daemon.helio("run", "--workers", "1", "--", "echo", "x", check=0).stderr
+    assert "queued:" not in err
+    times = [float(t) for t in re.findall(r"^ *([0-9.]+)s  \w", err, re.M)]
+    assert len(times) > 5 and times == sorted(times), err
+
+
+def test_the_status_is_a_table_and_events_are_the_last_hundred(daemon):
+    table = daemon.helio("status", check=0).stdout
+    assert re.search(r"^url +http", table, re.M) and "{" not in table and "E-" not in table
+    assert json.loads(daemon.helio("status", "-o", "json", check=0).stdout)["pid"] == daemon.pid
+    while daemon.get("/v1/status")["revision"] < 150:
+        daemon.helio("flavors", "set", "many", "--cpu", 1, "--about", os.urandom(4).hex(), check=0)
+    done = daemon.helio("events", check=0)
+    assert 0 < len(done.stdout.splitlines()) <= 100 and "the last 100" in done.stderr
+    assert len(daemon.helio("events", "-n", 3, check=0).stdout.splitlines()) <= 3
+    assert len(daemon.helio("events", "--since", 0, check=0).stdout.splitlines()) > 100
+    job = daemon.submit("--", "echo", "again")
+    daemon.wait(job)
+    done = daemon.helio("rerun", "-f", "-q", job, check=0)
+    assert (done.stdout, done.stderr) == ("again\n", "")
