@@ -2,10 +2,12 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 
 import pytest
 
-from heliostat import Heliostat, eventually
+from heliostat import ROOT, Heliostat, eventually
 
 
 @pytest.fixture(scope="module")
@@ -183,3 +185,29 @@ def test_the_status_is_a_table_and_events_are_the_last_hundred(daemon):
     daemon.wait(job)
     done = daemon.helio("rerun", "-f", "-q", job, check=0)
     assert (done.stdout, done.stderr) == ("again\n", "")
+
+
+# --- ./dev ------------------------------------------------------------------------------------------------------------------------
+
+def test_a_build_gives_signs_of_life_without_escapes_where_there_is_no_terminal(tmp_path):
+    shutil.copy(ROOT / "dev", tmp_path)
+    (tmp_path / "build/release").mkdir(parents=True)
+    (tmp_path / "build/release/build.ninja").touch()
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    real_sleep = shutil.which("sleep")
+
+    def build(exit_code):
+        # A build that takes many pauses of the heartbeat, which are short here.
+        for name, body in (("ninja", f"echo '[3/7] compiling'; {real_sleep} 1; echo 'why it failed'; exit {exit_code}"),
+                           ("sleep", f"exec {real_sleep} 0.1")):
+            (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+            (programs / name).chmod(0o755)
+        return subprocess.run([tmp_path / "dev", "build"], env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}, capture_output=True,
+                              text=True, timeout=30, check=False)
+
+    done = build(0)
+    assert done.returncode == 0 and done.stdout == ""
+    assert "== building: [3/7] steps\n" in done.stderr and "\033" not in done.stderr and "failed" not in done.stderr
+    done = build(5)
+    assert done.returncode == 5 and "why it failed" in done.stderr and "compiling" not in done.stderr
