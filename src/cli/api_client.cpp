@@ -1,6 +1,7 @@
 #include "cli/api_client.h"
 
 #include "cli/local_file.h"
+#include "cli/table.h"
 
 #include <algorithm>
 
@@ -228,25 +229,46 @@ Result<std::string> ApiClient::resolve_job(const std::string& what) {
     if (newest.empty()) return fail(ErrorCode::not_found, "there is no job yet; `helio run -- COMMAND` makes one");
     return string_member(newest[0].get_object(), "id");
   }
-  HELIO_TRY(jobs, list("/v1/jobs"));
-  std::vector<std::string> by_prefix;
-  std::vector<std::string> by_name;
-  for (const json::Value& job : jobs) {
-    const json::Object& object = job.get_object();
-    const std::string id = string_member(object, "id");
-    if (id.starts_with(what) || id.substr(std::min<std::size_t>(2, id.size())).starts_with(what)) by_prefix.push_back(id);
-    const json::Value* spec = object.if_contains("spec");
-    const std::string name =
-        spec != nullptr && spec->is_object() ? string_member(spec->get_object(), "name") : string_member(object, "name");
-    if (name == what) by_name.push_back(id);
+  HELIO_TRY(items, list("/v1/jobs"));
+  HELIO_TRY(jobs, decode_items<model::Job>(items));
+  return choose_job(jobs, what, SystemClock::instance().now());
+}
+
+namespace {
+
+/// For those who must choose one: id, state and age of each.
+std::string candidates(const std::vector<const model::Job*>& jobs, Timestamp now) {
+  const std::size_t shown = std::min<std::size_t>(jobs.size(), 5);
+  std::string out;
+  for (std::size_t i = 0; i < shown; ++i) {
+    out += fmt::format("{}{} {} {} old", i == 0 ? "" : ", ", jobs[i]->id.value, json::enum_name(jobs[i]->state),
+                       short_age(now - jobs[i]->created));
   }
-  const std::vector<std::string>& found = by_name.empty() ? by_prefix : by_name;
-  if (found.size() == 1) return found.front();
-  if (found.empty()) return fail(ErrorCode::not_found, "no job has the id or name '{}'; `helio ps --all` lists them", what);
-  const std::size_t shown = std::min<std::size_t>(found.size(), 5);
-  std::string ids;
-  for (std::size_t i = 0; i < shown; ++i) ids += (i == 0 ? "" : ", ") + found[i];
-  return fail(ErrorCode::conflict, "'{}' means {} jobs ({}{}); give an id", what, found.size(), ids, shown < found.size() ? ", …" : "");
+  return shown < jobs.size() ? out + ", …" : out;
+}
+
+}  // namespace
+
+Result<std::string> choose_job(const std::vector<model::Job>& jobs, const std::string& what, Timestamp now) {
+  std::vector<const model::Job*> named;
+  std::vector<const model::Job*> living;
+  std::vector<const model::Job*> begun;
+  for (const model::Job& job : jobs) {
+    const std::string_view id = job.id.value;
+    if (id.starts_with(what) || id.substr(std::min<std::size_t>(2, id.size())).starts_with(what)) begun.push_back(&job);
+    if (job.spec.name != what) continue;
+    named.push_back(&job);
+    if (!is_terminal(job.state)) living.push_back(&job);
+  }
+  if (living.size() == 1) return living.front()->id.value;
+  if (living.size() > 1) {
+    return fail(ErrorCode::conflict, "'{}' means {} jobs that have not ended ({}); give an id", what, living.size(),
+                candidates(living, now));
+  }
+  if (!named.empty()) return named.front()->id.value;
+  if (begun.size() == 1) return begun.front()->id.value;
+  if (begun.empty()) return fail(ErrorCode::not_found, "no job has the id or name '{}'; `helio ps --all` lists them", what);
+  return fail(ErrorCode::conflict, "{} ids begin with '{}' ({}); give more of it", begun.size(), what, candidates(begun, now));
 }
 
 }  // namespace helio::cli

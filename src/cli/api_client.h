@@ -51,7 +51,9 @@ class ApiClient {
   Result<model::Job> job(const std::string& id);
   Result<std::vector<model::Attempt>> attempts(const std::string& id);
   Result<std::vector<model::Node>> nodes(const std::string& id);
-  /// The id that a user means: a full id, "last" for the newest job, a unique prefix, or a name that only one job has.
+  /// The id that a user means: a full id, "last" for the newest job, a name, or a unique prefix. Of several jobs with that name it is the
+  /// only one that has not ended, or the newest when all have.
+  /// Errors: not_found; conflict naming the candidates when several live, or begin so.
   Result<std::string> resolve_job(const std::string& what);
 
   [[nodiscard]] const std::string& url() const { return url_; }
@@ -64,6 +66,9 @@ class ApiClient {
   std::string url_;
   std::unique_ptr<net::HttpClient> http_;
 };
+
+/// The one of `jobs` (newest first) that a name or the beginning of an id means; see ApiClient::resolve_job.
+Result<std::string> choose_job(const std::vector<model::Job>& jobs, const std::string& what, Timestamp now);
 
 /// Error of a problem document; internal with the start of the body when it is none.
 Error problem_error(int status, std::string_view body);

@@ -1,10 +1,12 @@
 #include "cli/commands.h"
 
 #include "cli/context.h"
+#include "cli/hints.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 namespace helio::cli {
 namespace {
@@ -27,13 +29,38 @@ std::optional<std::string> unknown_command(const CLI::App& app, const std::vecto
   return std::nullopt;
 }
 
+/// Says that a command stands after "--", which the parser never sees.
+class UsageFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    while (usage.ends_with('\n')) usage.pop_back();
+    return usage + (takes_command(app->get_name()) ? " [-- COMMAND...]\n" : "\n");
+  }
+};
+
+/// Words that the chosen subcommand has no use for, and what to type instead.
+std::string about_extras(const CLI::App& app, const std::vector<std::string>& args) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto subs = app.get_subcommands();
+  if (extras.empty() || subs.empty()) return "some words are not expected; `helio --help` tells more";
+  const std::string name = subs.front()->get_name();
+  std::vector<std::string> words = args;
+  if (const auto at = std::ranges::find(words, name); at != words.end()) words.erase(words.begin(), at + 1);
+  return unexpected_words(name, words, extras);
+}
+
 /// CLI11 takes words in reverse order.
 int parse(CLI::App& app, std::vector<std::string> args) {
+  const std::vector<std::string> typed = args;
   std::ranges::reverse(args);
   try {
     app.parse(std::move(args));
   } catch (const CLI::Success& help) {
     return app.exit(help) == 0 ? -1 : cli_exit_code(ErrorCode::internal);
+  } catch (const CLI::ExtrasError&) {
+    print_error(Error(ErrorCode::invalid_argument, about_extras(app, typed)));
+    return cli_exit_code(ErrorCode::invalid_argument);
   } catch (const CLI::ParseError& error) {
     print_error(Error(ErrorCode::invalid_argument, std::string(error.what()) + "; `helio --help` and `helio COMMAND --help` tell more"));
     return cli_exit_code(ErrorCode::invalid_argument);
@@ -55,6 +82,7 @@ int run_program(std::vector<std::string> args) {
     args.erase(dashes, args.end());
   }
   CLI::App app("heliostat: run Ray jobs on clusters that it makes, watches and takes down", "helio");
+  app.formatter(std::make_shared<UsageFormatter>());
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("-o,--output", context->output_name, "table (default), json or yaml")->check(CLI::IsMember({"table", "json", "yaml"}));

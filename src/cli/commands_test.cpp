@@ -42,6 +42,10 @@ TEST_F(CommandsTest, wrong_use_is_one_line_that_says_what_is_right) {
   EXPECT_EQ(run({"ps", "--no-such-flag"}), 64);
   EXPECT_NE(err_.find("--no-such-flag"), std::string::npos) << err_;
   EXPECT_EQ(run({}), 64);
+  EXPECT_EQ(run({"-o", "json", "run", "--workers", "2", "python", "main.py", "--epochs", "3"}), 64);
+  EXPECT_NE(err_.find("put -- before the command: helio run --workers 2 -- python main.py --epochs 3\n"), std::string::npos) << err_;
+  EXPECT_EQ(run({"submit", "sleep", "5"}), 64);
+  EXPECT_NE(err_.find("helio submit -- sleep 5\n"), std::string::npos) << err_;
 }
 
 TEST_F(CommandsTest, without_a_daemon_the_way_to_start_one_is_told) {
@@ -58,6 +62,9 @@ TEST_F(CommandsTest, help_and_version_are_no_errors) {
   EXPECT_NE(out_.find("explain"), std::string::npos);
   EXPECT_EQ(out_.find("__complete"), std::string::npos);
   EXPECT_EQ(run({"run", "--help"}), 0);
+  EXPECT_NE(out_.find("[-- COMMAND...]"), std::string::npos) << out_;
+  EXPECT_EQ(run({"ps", "--help"}), 0);
+  EXPECT_EQ(out_.find("COMMAND..."), std::string::npos) << out_;
   EXPECT_EQ(run({"--version"}), 0);
   EXPECT_EQ(run({"down"}), 0);
 }

@@ -22,6 +22,7 @@ constexpr Duration kLongestPause = 1s;
 constexpr Duration kEventSilence = 40s;  // the daemon sends a comment every 15 s
 constexpr Duration kLogSilence = 24h;    // a quiet program is no broken connection; a dead daemon closes the socket
 constexpr Duration kQuietStage = 10s;
+constexpr Duration kTick = 500ms;     // how late a line about waiting may be
 constexpr Duration kLastWords = 30s;  // for output that is still on its way when the job has ended
 
 /// The daemon is away, or the connection broke: worth another try.
@@ -162,20 +163,20 @@ struct RunState {
   std::optional<Result<model::Job>> ended;
   bool output_done = false;
   std::vector<model::Attempt> attempts;
+  Progress progress;
+
+  explicit RunState(Progress::Write write) : progress(std::move(write)) {}
 };
 
 void say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
-void follow_stages(const Context& context, const std::string& job, RunView view, RunState& state, const Wakeup& wakeup) {
-  Progress progress([&](const std::string& line) {
-    if (view.stages) say(line);
-  });
+void follow_stages(const Context& context, const std::string& job, RunState& state, const Wakeup& wakeup) {
   const auto on_change = [&](const model::Job& now, const std::vector<model::Attempt>& attempts) {
-    progress.update(now, attempts);
     const std::scoped_lock lock(state.mutex);
+    state.progress.update(now, attempts, SystemClock::instance().now());
     state.attempts = attempts;
   };
-  auto ended = watch_job(context, job, state.cancelled, on_change, [&] { progress.tick(SystemClock::instance().now(), kQuietStage); });
+  auto ended = watch_job(context, job, state.cancelled, on_change, [] {});
   {
     const std::scoped_lock lock(state.mutex);
     state.ended = std::move(ended);
@@ -223,7 +224,7 @@ bool wait_for_end(const Context& context, const std::string& job, RunState& stat
   std::optional<MonoTime> last_words;
   const SystemClock& clock = SystemClock::instance();
   while (true) {
-    Duration wait = 1h;
+    Duration wait = kTick;
     {
       const std::scoped_lock lock(state.mutex);
       if (state.ended) {
@@ -234,6 +235,8 @@ bool wait_for_end(const Context& context, const std::string& job, RunState& stat
           say("helio: the job has ended, but not all of its output arrived; `helio logs " + job + "` reads it");
           return true;
         }
+      } else {
+        state.progress.tick(clock.now(), kQuietStage);
       }
     }
     if (interrupt.wait(wakeup, wait) && interrupted(context, job, interrupt, ++signals)) return false;
@@ -246,9 +249,11 @@ Result<int> follow_to_end(const Context& context, const std::string& job, RunVie
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for this signal
   Interrupt interrupt;
   const Wakeup wakeup;
-  RunState state;
+  RunState state([view](const std::string& line) {
+    if (view.stages) say(line);
+  });
   state.output_done = !view.output;
-  std::jthread stages([&] { follow_stages(context, job, view, state, wakeup); });
+  std::jthread stages([&] { follow_stages(context, job, state, wakeup); });
   std::jthread output;
   if (view.output) output = std::jthread([&] { follow_output(context, job, state, wakeup); });
   const bool to_the_end = wait_for_end(context, job, state, interrupt, wakeup);

@@ -9,6 +9,7 @@
 #include "cli/table.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 #include <thread>
@@ -17,6 +18,7 @@ namespace helio::cli {
 namespace {
 
 constexpr std::size_t kShownJobs = 20;
+constexpr std::int64_t kShownEvents = 100;
 constexpr std::size_t kReasonWidth = 60;
 constexpr Duration kLongPoll = 30s;
 constexpr Duration kAwayPause = 200ms;
@@ -172,31 +174,45 @@ Result<int> wait(const Context& context, const std::vector<std::string>& whats, 
   return code;
 }
 
+/// An ended job whose nodes are kept for inspection.
+Result<bool> keeps_nodes(ApiClient& api, const std::string& id) {
+  HELIO_TRY(job, api.job(id));
+  if (!is_terminal(job.state) || job.spec.retention.nodes == model::Retain::none) return false;
+  HELIO_TRY(nodes, api.nodes(id));
+  return std::ranges::any_of(nodes, [](const model::Node& node) { return !is_terminal(node.state); });
+}
+
 Result<int> stop(const Context& context, const std::vector<std::string>& whats, bool and_wait) {
   HELIO_TRY(api, ApiClient::connect(context));
   std::vector<std::string> ids;
   for (const std::string& what : whats) {
     HELIO_TRY(id, api->resolve_job(what));
+    HELIO_TRY(kept, keeps_nodes(*api, id));
     HELIO_TRY(reply, api->send("POST", target(id, "/stop"), nullptr));
     HELIO_TRY(job, json::decode<model::Job>(reply, json::Unknown::ignore));
-    fmt::print("{}  {}\n", id, json::enum_name(job.state));
-    ids.push_back(id);
+    // The reply shows the state in which the stop found the job.
+    const bool ended = is_terminal(job.state);
+    fmt::print("{}  {}{}\n", id, ended ? json::enum_name(job.state) : "stopping", kept && ended ? "; its kept nodes are given back" : "");
+    if (!ended) ids.push_back(id);
   }
-  if (and_wait) {
-    for (const std::string& id : ids) HELIO_CHECK_OK(wait_for_end(context, id, std::nullopt));
+  if (!and_wait) return 0;
+  std::fflush(stdout);
+  for (const std::string& id : ids) {
+    HELIO_TRY(job, wait_for_end(context, id, std::nullopt));
+    fmt::print("{}  {}\n", id, json::enum_name(job.state));
   }
   return 0;
 }
 
-Result<int> rerun(const Context& context, const std::string& what, bool follow) {
+Result<int> rerun(const Context& context, const std::string& what, bool follow, bool quiet) {
   HELIO_TRY(api, ApiClient::connect(context));
   HELIO_TRY(id, api->resolve_job(what));
   SystemRng rng;
   HELIO_TRY(reply, api->send("POST", target(id, "/rerun"), nullptr, {{"Idempotency-Key", random_hex(rng, 16)}}));
   HELIO_TRY(job, json::decode<model::Job>(reply, json::Unknown::ignore));
   if (follow) {
-    fmt::print(stderr, "{}  {}: again of {}\n", job.id.value, job.spec.name, id);
-    return follow_to_end(context, job.id.value, {});
+    if (!quiet) fmt::print(stderr, "{}  {}: again of {}\n", job.id.value, job.spec.name, id);
+    return follow_to_end(context, job.id.value, {.stages = !quiet});
   }
   if (context.output() != Output::table) {
     print_document(context, reply);
@@ -242,9 +258,25 @@ Result<int> explain(const Context& context, const std::string& what) {
 
 struct EventsFlags {
   std::string job;
-  std::int64_t since = 0;
+  std::optional<std::int64_t> since;
+  std::optional<std::int64_t> limit;
   bool follow = false;
 };
+
+/// The revision after which the wanted events lie. Every event has a revision of its own, so the last N of everything follow the newest
+/// revision minus N; what happened to one job is short and told whole.
+Result<std::int64_t> first_revision(ApiClient& api, const EventsFlags& flags) {
+  if (flags.since) return *flags.since;
+  if (!flags.job.empty()) return 0;
+  HELIO_TRY(status, api.get("/v1/status"));
+  const json::Value* newest = status.is_object() ? status.get_object().if_contains("revision") : nullptr;
+  const std::int64_t revision = newest == nullptr ? 0 : newest->to_number<std::int64_t>();
+  const std::int64_t limit = flags.limit.value_or(kShownEvents);
+  if (!flags.limit && revision > limit) {
+    fmt::print(stderr, "(the last {}; -n shows more of them, --since 0 all, and `helio events JOB` those of one job)\n", limit);
+  }
+  return std::max<std::int64_t>(0, revision - limit);
+}
 
 std::string member_text(const json::Value& event, const char* name) {
   const json::Object* object = event.if_object();
@@ -273,7 +305,7 @@ Result<int> events(const Context& context, const EventsFlags& flags) {
     HELIO_TRY(resolved, api->resolve_job(flags.job));
     id = resolved;
   }
-  std::int64_t since = flags.since;
+  HELIO_TRY(since, first_revision(*api, flags));
   while (true) {
     HELIO_TRY(reply, api->get("/v1/events" + query({{"since", std::to_string(since)}, {"job", id}})));
     const json::Value* items = reply.is_object() ? reply.get_object().if_contains("items") : &reply;
@@ -313,7 +345,8 @@ void add_ending_commands(CLI::App& app, Context& context) {
 
   const auto stopped = std::make_shared<std::vector<std::string>>();
   const auto and_wait = std::make_shared<bool>(false);
-  CLI::App* stop_command = app.add_subcommand("stop", "stop jobs, whatever they are doing; of one that has ended, give back the nodes kept for inspection");
+  CLI::App* stop_command =
+      app.add_subcommand("stop", "stop jobs, whatever they are doing; of one that has ended, give back the nodes kept for inspection");
   stop_command->add_option("job", *stopped, "ids, unique prefixes, names, or last")->required();
   stop_command->add_flag("--wait", *and_wait, "return when they have ended");
   stop_command->callback(
@@ -324,8 +357,11 @@ void add_ending_commands(CLI::App& app, Context& context) {
   CLI::App* rerun_command = app.add_subcommand("rerun", "submit the same job again, on a new cluster");
   rerun_command->add_option("job", *again, "id, unique prefix, name, or last")->required();
   rerun_command->add_flag("-f,--follow", *follow, "then do as `helio run` does");
-  rerun_command->callback(
-      [&context, again, follow] { context.action = [&context, again, follow] { return rerun(context, *again, *follow); }; });
+  const auto quiet = std::make_shared<bool>(false);
+  rerun_command->add_flag("-q,--quiet", *quiet, "with --follow: only the entrypoint's output");
+  rerun_command->callback([&context, again, follow, quiet] {
+    context.action = [&context, again, follow, quiet] { return rerun(context, *again, *follow, *quiet); };
+  });
 
   const auto removed = std::make_shared<std::vector<std::string>>();
   CLI::App* rm_command = app.add_subcommand("rm", "remove ended jobs with their logs and files");
@@ -355,9 +391,11 @@ void add_job_commands(CLI::App& app, Context& context) {
   explain_command->callback([&context, explained] { context.action = [&context, explained] { return explain(context, *explained); }; });
 
   const auto event_flags = std::make_shared<EventsFlags>();
-  CLI::App* events_command = app.add_subcommand("events", "what happened: of one job, or of everything");
+  CLI::App* events_command = app.add_subcommand("events", "what happened: of one job, or the last of everything");
   events_command->add_option("job", event_flags->job, "id, unique prefix, name, or last");
-  events_command->add_option("--since", event_flags->since, "only after this revision");
+  events_command->add_option("-n,--limit", event_flags->limit, "without a job: how many of the last (default 100)")
+      ->check(CLI::PositiveNumber);
+  events_command->add_option("--since", event_flags->since, "only after this revision; 0: all that are kept");
   events_command->add_flag("-f,--follow", event_flags->follow, "and what happens from now on");
   events_command->callback([&context, event_flags] { context.action = [&context, event_flags] { return events(context, *event_flags); }; });
 

@@ -66,6 +66,32 @@ TEST(ApiClient, a_problem_document_keeps_message_path_and_arguments) {
   EXPECT_EQ(query({{"a", "x y"}, {"b", ""}, {"c", "1"}}), "?a=x%20y&c=1");
 }
 
+TEST(ApiClient, a_name_means_the_job_that_lives_else_the_newest) {
+  using enum model::JobState;
+  const auto job = [](const char* id, const char* name, model::JobState state) {
+    model::Job out;
+    out.id = JobId(id);
+    out.spec.name = name;
+    out.state = state;
+    out.created = {1'000'000};
+    return out;
+  };
+  const Timestamp now{31'000'000};
+  std::vector<model::Job> jobs{job("j-cc", "slow", stopped), job("j-bb", "slow", failed), job("j-ba", "other", running)};
+  EXPECT_EQ(choose_job(jobs, "slow", now).value(), "j-cc");
+  jobs[1].state = running;
+  EXPECT_EQ(choose_job(jobs, "slow", now).value(), "j-bb");
+  jobs[0].state = queued;
+  const auto several = choose_job(jobs, "slow", now);
+  ASSERT_FALSE(several);
+  EXPECT_EQ(several.error().text(),
+            "conflict: 'slow' means 2 jobs that have not ended (j-cc queued 30s old, j-bb running 30s old); give an id");
+  EXPECT_EQ(choose_job(jobs, "j-c", now).value(), "j-cc");
+  EXPECT_EQ(choose_job(jobs, "ba", now).value(), "j-ba");
+  EXPECT_EQ(choose_job(jobs, "b", now).error().code(), ErrorCode::conflict);
+  EXPECT_EQ(choose_job(jobs, "x", now).error().code(), ErrorCode::not_found);
+}
+
 TEST(Progress, each_mark_is_said_once_whatever_the_number_of_updates) {
   std::vector<std::string> lines;
   Progress progress([&](const std::string& line) { lines.push_back(line); });
@@ -74,22 +100,42 @@ TEST(Progress, each_mark_is_said_once_whatever_the_number_of_updates) {
   job.state_since = job.created;
   job.state = model::JobState::queued;
   job.reason = "2 jobs ahead";
-  progress.update(job, {});
-  progress.update(job, {});
+  progress.update(job, {}, {1'200'000});
+  EXPECT_TRUE(lines.empty());  // most jobs stand in the queue for a moment only
+  progress.tick({2'000'000}, 10s);
+  progress.update(job, {}, {2'100'000});
   model::Attempt attempt;
   attempt.state = model::AttemptState::starting;
   attempt.reason = "waiting for 1 of 3 nodes";
-  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {1'250'000}}};
+  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {2'250'000}}};
   job.state = model::JobState::starting;
-  progress.update(job, {attempt});
-  attempt.marks.push_back({"agents_up", {1'500'000}});
-  progress.update(job, {attempt});
-  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  queued: 2 jobs ahead", "   0.00s  accepted", "   0.25s  admitted",
-                                             "   0.50s  agents up"}));
-  progress.tick({2'000'000}, 10s);
-  EXPECT_EQ(lines.size(), 4U);
-  progress.tick({12'000'000}, 10s);
-  EXPECT_EQ(lines.back(), "   11.0s  still waiting: waiting for 1 of 3 nodes");
+  progress.update(job, {attempt}, {2'300'000});
+  attempt.marks.push_back({"agents_up", {2'500'000}});
+  progress.update(job, {attempt}, {2'600'000});
+  attempt.marks.push_back({"ray_exec", {2'400'000}});
+  progress.update(job, {attempt}, {2'700'000});
+  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  accepted", "   1.00s  queued: 2 jobs ahead", "   1.25s  admitted",
+                                             "   1.40s  Ray started on the head", "   1.50s  agents up"}));
+  progress.tick({3'000'000}, 10s);
+  EXPECT_EQ(lines.size(), 5U);
+  progress.tick({13'000'000}, 10s);
+  EXPECT_EQ(lines.back(), "   12.0s  still waiting: waiting for 1 of 3 nodes");
+}
+
+TEST(Progress, a_job_that_is_admitted_at_once_was_never_queued) {
+  std::vector<std::string> lines;
+  Progress progress([&](const std::string& line) { lines.push_back(line); });
+  model::Job job;
+  job.created = job.state_since = {1'000'000};
+  job.reason = "waiting for its place in the pool";
+  progress.update(job, {}, {1'010'000});
+  model::Attempt attempt;
+  attempt.state = model::AttemptState::ending;
+  attempt.marks = {{"accepted", {1'000'000}}, {"admitted", {1'020'000}}, {"agents_up", {1'040'000}}};
+  job.state = model::JobState::starting;
+  progress.update(job, {attempt}, {1'050'000});
+  progress.tick({3'000'000}, 10s);
+  EXPECT_EQ(lines, (std::vector<std::string>{"   0.00s  accepted", "   0.02s  admitted", "   0.04s  agents up"}));
 }
 
 TEST(Sse, events_come_whole_whatever_the_pieces) {

@@ -203,7 +203,9 @@ void add_image_commands(CLI::App& app, Context& context) {
   const auto allow = std::make_shared<bool>(false);
   CLI::App* add = images->add_subcommand("add", "register a Python prefix that has Ray");
   add->add_option("name", *name)->required();
-  add->add_option("--python", *python, "folder that holds bin/python and bin/ray, or that Python itself")->required();
+  add->add_option("--python", *python,
+                  "prefix: a folder that holds bin/python and bin/ray, such as a virtual environment, or its bin/python")
+      ->required();
   add->add_flag("--allow-no-token", *allow, "accept a Ray before 2.52, which trusts every caller on this machine");
   add->callback([&context, name, python, allow] {
     context.action = [&context, name, python, allow] { return add_image(context, *name, *python, *allow); };

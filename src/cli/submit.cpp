@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/daemon.h"
 #include "cli/follow.h"
+#include "cli/hints.h"
 #include "cli/spec_flags.h"
 #include "cli/table.h"
 #include "cli/upload.h"
@@ -49,12 +50,37 @@ SpecFlags with_absolute_paths(SpecFlags flags) {
   return flags;
 }
 
-Result<json::Object> prepare(ApiClient& api, const Context& context, const SubmitFlags& flags) {
+struct Prepared {
+  json::Object spec;  ///< as it is posted
+  std::vector<Upload> uploads;
+};
+
+/// Said before the submit: the job would fail minutes later with "no such file".
+void hint_at_files(const Context& context, const json::Object& spec) {
+  const json::Value* runtime_env = spec.if_contains("runtime_env");
+  if (runtime_env != nullptr && runtime_env->is_object() && runtime_env->get_object().contains("working_dir")) return;
+  if (const auto file = file_left_behind(context.rest)) {
+    say(fmt::format("hint      {} is in this folder but is not sent along: add --working-dir .", *file));
+  }
+}
+
+Result<Prepared> prepare(const Context& context, const SubmitFlags& flags) {
+  Prepared out;
   HELIO_TRY(spec, build_spec(with_absolute_paths(flags.spec), context.rest, from_environment));
-  HELIO_CHECK_OK(upload_code(api, spec, base_folder(flags.spec), flags.spec.excludes, flags.dry_run, [&](const std::string& what) {
-    if (!flags.quiet) say("code      " + what);
-  }));
-  return std::move(spec);
+  if (!flags.quiet) hint_at_files(context, spec);
+  HELIO_TRY(uploads, pack_code(spec, base_folder(flags.spec), flags.spec.excludes));
+  out.spec = std::move(spec);
+  out.uploads = std::move(uploads);
+  return out;
+}
+
+/// The spec is checked before its code is sent: a wrong field is told without waiting for an upload that nobody needs.
+Result<void> send_code(ApiClient& api, const Prepared& prepared, bool quiet) {
+  if (prepared.uploads.empty()) return {};
+  HELIO_CHECK_OK(api.send("POST", "/v1/jobs:preview", prepared.spec));
+  return send_packages(api, prepared.uploads, [&](const std::string& what) {
+    if (!quiet) say("code      " + what);
+  });
 }
 
 std::string gang_line(const json::Object& preview) {
@@ -118,10 +144,16 @@ void announce(const model::Job& job) {
 }
 
 Result<int> submit(const Context& context, const SubmitFlags& flags) {
+  if (const auto why = no_job_file(flags.spec.file)) {
+    std::error_code error;
+    const bool there = std::filesystem::exists(flags.spec.file, error);
+    return fail(there ? ErrorCode::invalid_argument : ErrorCode::not_found, "{}", *why);
+  }
   HELIO_TRY(api, ApiClient::connect(context));
-  HELIO_TRY(spec, prepare(*api, context, flags));
-  if (flags.dry_run) return dry_run(*api, context, spec);
-  HELIO_TRY(job, post(*api, spec));
+  HELIO_TRY(prepared, prepare(context, flags));
+  if (flags.dry_run) return dry_run(*api, context, prepared.spec);
+  HELIO_CHECK_OK(send_code(*api, prepared, flags.quiet));
+  HELIO_TRY(job, post(*api, prepared.spec));
   if (flags.follow) {
     announce(job);
     return follow_to_end(context, job.id.value, {});
@@ -140,9 +172,10 @@ Result<int> run(const Context& context, const SubmitFlags& flags) {
   HELIO_TRY(up, daemon_up(context));
   if (up.started) say("heliostat is up at " + up.url);
   HELIO_TRY(api, ApiClient::connect(context));
-  HELIO_TRY(spec, prepare(*api, context, flags));
-  if (flags.dry_run) return dry_run(*api, context, spec);
-  HELIO_TRY(job, post(*api, spec));
+  HELIO_TRY(prepared, prepare(context, flags));
+  if (flags.dry_run) return dry_run(*api, context, prepared.spec);
+  HELIO_CHECK_OK(send_code(*api, prepared, flags.quiet));
+  HELIO_TRY(job, post(*api, prepared.spec));
   if (!flags.quiet) announce(job);
   return follow_to_end(context, job.id.value, {.stages = !flags.quiet});
 }

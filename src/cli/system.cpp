@@ -3,14 +3,18 @@
 #include "cli/api_client.h"
 #include "cli/context.h"
 #include "cli/daemon.h"
+#include "cli/table.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 namespace helio::cli {
 namespace {
 
 constexpr Duration kStopPatience = 30s;
+constexpr std::size_t kNamedJobs = 5;
+constexpr const char* kLiveStates = "queued,starting,running,restarting,suspended,stopping";
 
 Result<int> up(const Context& context) {
   HELIO_TRY(up, daemon_up(context));
@@ -43,12 +47,35 @@ Result<void> stop_all(ApiClient& api) {
   return {};
 }
 
+/// What is said of the jobs that a stopped daemon leaves behind; empty: there are none.
+std::string left_behind(const std::vector<model::Job>& jobs) {
+  if (jobs.empty()) return {};
+  std::string names;
+  const std::size_t shown = std::min(jobs.size(), kNamedJobs);
+  for (std::size_t i = 0; i < shown; ++i) names += (i == 0 ? "" : ", ") + jobs[i].spec.name;
+  if (shown < jobs.size()) names += ", …";
+  return fmt::format("; {} job{} without it ({}): `helio up` finds {} again, `helio down --stop-jobs` ends {}", jobs.size(),
+                     jobs.size() == 1 ? " goes on" : "s go on", names, jobs.size() == 1 ? "it" : "them", jobs.size() == 1 ? "it" : "them");
+}
+
 Result<int> down(const Context& context, bool stop_jobs) {
-  if (stop_jobs) {
-    if (auto api = ApiClient::connect(context); api && daemon_answers((*api)->url(), 2s)) HELIO_CHECK_OK(stop_all(**api));
+  auto api = ApiClient::connect(context);
+  bool answers = api && daemon_answers((*api)->url(), 2s);
+  if (stop_jobs && api && !answers && context.url.empty()) {
+    // Jobs that an earlier `helio down` left running end only by a daemon.
+    HELIO_CHECK_OK(daemon_up(context));
+    api = ApiClient::connect(context);
+    answers = api.has_value();
+  }
+  std::vector<model::Job> jobs;
+  if (answers) {
+    if (stop_jobs) HELIO_CHECK_OK(stop_all(**api));
+    HELIO_TRY(items, (*api)->list("/v1/jobs" + query({{"state", kLiveStates}})));
+    HELIO_TRY(live, decode_items<model::Job>(items));
+    jobs = std::move(live);
   }
   HELIO_TRY(was_up, daemon_down(context, kStopPatience));
-  fmt::print("heliostat {}\n", was_up ? "is down; running jobs go on and are found again by `helio up`" : "was not up");
+  fmt::print("heliostat {}{}\n", was_up ? "is down" : "was not up", was_up ? left_behind(jobs) : "");
   return 0;
 }
 
@@ -72,7 +99,30 @@ Result<int> version(const Context& context) {
 Result<int> status(const Context& context) {
   HELIO_TRY(api, ApiClient::connect(context));
   HELIO_TRY(reply, api->get("/v1/status"));
-  print_document(context, reply);
+  if (context.output() != Output::table || !reply.is_object()) {
+    print_document(context, reply);
+    return 0;
+  }
+  const json::Object& facts = reply.get_object();
+  const auto number = [&](const char* name) {
+    const json::Value* value = facts.if_contains(name);
+    return value != nullptr && value->is_number() ? value->to_number<double>() : 0.0;
+  };
+  const auto count = [&](const char* name) { return static_cast<std::int64_t>(number(name)); };
+  const auto text = [&](const char* name) {
+    const json::Value* value = facts.if_contains(name);
+    return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+  };
+  Table table({"HELIOSTAT", text("version")});
+  table.row({"url", text("url")});
+  table.row({"home", text("home")});
+  table.row({"process", fmt::format("{}, {} of memory, {} threads", count("pid"), format_bytes({count("memory")}), count("threads"))});
+  table.row({"up for", short_age(duration_cast<Duration>(std::chrono::duration<double>(number("uptime"))))});
+  table.row({"jobs", fmt::format("{} with nodes, {} waiting", count("active"), count("queued"))});
+  table.row({"connected", fmt::format("{} agents, {} clients", count("agents"), count("connections"))});
+  table.row({"logs", format_bytes({count("logs")})});
+  table.row({"revision", std::to_string(count("revision"))});
+  table.print();
   return 0;
 }
 

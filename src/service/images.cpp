@@ -93,7 +93,10 @@ Result<model::Image> Images::add(const Caller& caller, model::Image image) {
   for (const char* program : {"/bin/python", "/bin/ray"}) {
     const std::string path = image.prefix + program;
     if (::access(path.c_str(), X_OK) != 0)
-      return wrong("$.prefix", "there is no program {}; expected a Python prefix with Ray in it", path);
+      return wrong(
+          "$.prefix",
+          "there is no {}; expected a Python prefix that has Ray: a folder with bin/python and bin/ray, such as a virtual environment",
+          path);
   }
   const auto output = probe_(image.prefix + "/bin/python", kProbe);
   if (!output) return wrong("$.prefix", "{}/bin/python cannot be run: {}", image.prefix, output.error().message());

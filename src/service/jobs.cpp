@@ -131,7 +131,9 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
 
 Result<Preview> Jobs::preview(const Caller&, const model::JobSpec& spec) {
   HELIO_TRY(catalog, catalog_.get());
-  HELIO_TRY(resolved, resolve(spec, *catalog));
+  Catalog without_packages = *catalog;
+  without_packages.has_package = nullptr;  // what would be uploaded with the job is not here yet
+  HELIO_TRY(resolved, resolve(spec, without_packages));
   sched::State state;
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(live, load_state(tx, catalog->flavors));
@@ -224,7 +226,8 @@ Result<void> Jobs::release_retained(const Caller& caller, const Job& job) {
     const Timestamp now = clock_.now();
     if (!cluster || cluster->state != model::ClusterState::retained || cluster->retained_until <= now) return {};
     cluster->retained_until = now;
-    return tx.put(*cluster, event_of(caller, job.id, now, "cluster.release_asked", fmt::format("{} gave its nodes back", caller.principal)));
+    return tx.put(*cluster,
+                  event_of(caller, job.id, now, "cluster.release_asked", fmt::format("{} gave its nodes back", caller.principal)));
   });
 }
 

@@ -53,6 +53,7 @@ class Jobs {
   /// Errors: invalid_argument with the path of the field; resource_exhausted at $.workers[i].count when no host can ever hold the shape
   /// (args: largest); not_found for an image or flavor; conflict for a reused idempotency key with another body.
   Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency);
+  /// What submit() would do, with its errors; stores nothing and does not ask whether the packages that it names are here yet.
   Result<Preview> preview(const Caller& caller, const model::JobSpec& spec);
   Result<model::Job> get(const JobId& id);
   /// The stored document's JSON text with its revision as first member, without decoding it: the hot path of GET.

@@ -241,6 +241,16 @@ TEST_F(JobsTest, attempts_and_nodes_are_listed) {
   EXPECT_EQ(world.jobs->nodes(job.id)->size(), 2U);
 }
 
+TEST_F(JobsTest, preview_does_not_ask_for_packages_that_are_uploaded_later) {
+  model::JobSpec spec = World::spec();
+  spec.runtime_env = json::Object{{"working_dir", "helio://packages/" + std::string(64, '0') + ".zip"}};
+  const auto preview = world.jobs->preview(world.caller, spec);
+  ASSERT_TRUE(preview) << preview.error().text();
+  const auto refused = world.jobs->submit(world.caller, spec, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::not_found);
+}
+
 TEST_F(JobsTest, preview_says_what_would_happen) {
   const auto now = world.jobs->preview(world.caller, World::spec(2));
   ASSERT_TRUE(now) << now.error().text();

@@ -188,7 +188,8 @@ def test_a_disk_that_fills_up_fails_the_job_by_that_name_and_spares_the_store(sm
     # With not one byte left nothing can be recorded, but everything can be read; nothing that was acknowledged is lost.
     eventually("the disk is full", lambda: "no space left" in it.daemon_log(), 30)
     assert it.job(job)["state"] in ("starting", "running")
-    assert it.api("POST", "/v1/jobs", RUN)[0] == 429
+    status, problem = it.api("POST", "/v1/jobs", RUN)
+    assert (status, problem["code"]) == (507, "storage_full"), problem
     eventually("the node was ended", lambda: not any("sleep" in command for _, command in processes_tagged(job)), 40)
     for path in (small_disk / "home/jobs").rglob("big"):
         path.unlink()
