@@ -93,7 +93,7 @@ Result<DaemonUp> wait_until_up(const model::Home& home, pid_t pid) {
   bool exited = false;
   bool other = false;  // somebody else's daemon holds the folder; it will answer in a moment
   while (clock.mono() < deadline) {
-    const auto file = read_daemon_file(home);
+    const auto file = running_daemon(home);
     // A daemon that was started by somebody else at the same moment is as good as ours.
     if (file && (file->pid == pid || exited) && daemon_answers(file->url, kProbe)) return DaemonUp{file->url, file->version, !exited};
     if (exited && !other) break;
@@ -139,7 +139,7 @@ Result<DaemonUp> daemon_up(const Context& context) {
     if (daemon_answers(context.url, kProbe)) return DaemonUp{context.url, {}, false};
     return fail(ErrorCode::unavailable, "nothing answers at {}; unset HELIOSTAT_URL to start a daemon on this machine", context.url);
   }
-  if (const auto file = read_daemon_file(context.home); file && daemon_answers(file->url, kProbe)) {
+  if (const auto file = running_daemon(context.home); file && daemon_answers(file->url, kProbe)) {
     return DaemonUp{file->url, file->version, false};
   }
   HELIO_TRY(program, find_daemon_program());
@@ -149,7 +149,7 @@ Result<DaemonUp> daemon_up(const Context& context) {
 }
 
 Result<bool> daemon_down(const Context& context, Duration patience) {
-  const auto file = read_daemon_file(context.home);
+  const auto file = running_daemon(context.home);
   if (!file || !daemon_answers(file->url, kProbe)) return false;
   const UniqueFd alive = pidfd_of(static_cast<pid_t>(file->pid));
   HELIO_TRY(api, ApiClient::connect(context));

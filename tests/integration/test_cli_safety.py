@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import threading
@@ -73,3 +74,44 @@ def test_cp_to_a_dash_is_standard_output(stubbed, outputs, tmp_path):
     done = stubbed.helio("cp", f"{outputs}:outputs/out.txt", "-", check=0, cwd=tmp_path)
     assert done.stdout == "new" and list(tmp_path.iterdir()) == []
     assert "folder" in stubbed.helio("cp", outputs, "-", check=64, cwd=tmp_path).stderr
+
+
+# --- whose daemon ---------------------------------------------------------------------------------------------------------------------
+
+
+class Thief(threading.Thread):
+    """Answers 200 to everything on a port and keeps what it was sent."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.got = b""
+        self.socket = socket.create_server(("127.0.0.1", port))
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection:
+                self.got += connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{\"items\":[]}")
+
+
+def test_the_token_goes_to_nobody_who_took_the_port(heliostat):
+    heliostat.kill9()
+    former = heliostat.daemon_file()
+    thief = Thief(int(former["url"].rsplit(":", 1)[1]))
+    for command in (["ps"], ["status"], ["version"], ["down", "--stop-jobs"]):
+        heliostat.helio(*command)
+    assert "helio up" in heliostat.helio("ps", check=72).stderr
+    # A process that has the pid by now is not the daemon either.
+    (heliostat.home / "daemon.json").write_text(json.dumps({**former, "pid": os.getpid()}))
+    heliostat.helio("ps", check=72)
+    (heliostat.home / "daemon.json").write_text(json.dumps({**former, "boot_id": "another"}))
+    heliostat.helio("ps", check=72)
+    assert thief.got == b""
+    done = json.loads(heliostat.helio("up", "-o", "json", check=0).stdout)
+    assert done["started"] and done["url"] != former["url"] and thief.got == b""
+    thief.socket.close()
