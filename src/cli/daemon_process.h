@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "model/home.h"
 
+#include <sys/types.h>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace helio::cli {
@@ -23,5 +25,17 @@ Result<DaemonFile> read_daemon_file(const model::Home& home);
 bool is_alive(const DaemonFile& file);
 /// The daemon of this home that runs now. Error: unavailable when none does.
 Result<DaemonFile> running_daemon(const model::Home& home);
+
+/// Who holds the lock of a data folder, whatever daemon.json says.
+struct LockHolder {
+  pid_t pid = 0;  ///< 0: it cannot be told, or is no heliostatd that has this lock open
+  std::uint64_t start_ticks = 0;
+  bool stopped = false;  ///< by SIGSTOP or a debugger: it answers nobody
+  std::string text;      ///< what it wrote into the lock
+};
+/// None: nobody holds it.
+std::optional<LockHolder> lock_holder(const model::Home& home);
+/// What to tell the user of a holder that is stopped, or of one that cannot be told.
+Error no_answer(const model::Home& home, const LockHolder& holder);
 
 }  // namespace helio::cli
