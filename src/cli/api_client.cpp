@@ -31,18 +31,6 @@ Result<json::Array> take_page(json::Value&& reply, std::string& next) {
 
 }  // namespace
 
-Result<DaemonFile> read_daemon_file(const model::Home& home) {
-  HELIO_TRY(text, read_file(home.daemon_file()));
-  HELIO_TRY(value, json::parse(text));
-  const json::Object* object = value.if_object();
-  if (object == nullptr) return fail(ErrorCode::internal, "{} is damaged", home.daemon_file());
-  DaemonFile out;
-  if (const json::Value* pid = object->if_contains("pid"); pid != nullptr && pid->is_int64()) out.pid = pid->get_int64();
-  out.url = string_member(*object, "url");
-  out.version = string_member(*object, "version");
-  return out;
-}
-
 std::string query(const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::string out;
   for (const auto& [name, value] : pairs) {
@@ -86,12 +74,11 @@ bool daemon_answers(const std::string& url, Duration deadline) {
 
 Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
   std::string url = context.url;
+  std::optional<DaemonFile> daemon;
   if (url.empty()) {
-    const auto file = read_daemon_file(context.home);
-    if (!file || file->url.empty()) {
-      return fail(ErrorCode::unavailable, "no daemon has run with {}; start it with `helio up`", context.home.root);
-    }
-    url = file->url;
+    HELIO_TRY(file, running_daemon(context.home));
+    url = file.url;
+    daemon = std::move(file);
   }
   std::string token = context.token;
   if (token.empty()) {
@@ -101,7 +88,12 @@ Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
   }
   while (url.ends_with('/')) url.pop_back();
   HELIO_TRY(http, net::HttpClient::create(url, {{"Authorization", "Bearer " + token}, {"User-Agent", "helio"}}));
-  return std::unique_ptr<ApiClient>(new ApiClient(std::move(url), std::move(http)));
+  return std::unique_ptr<ApiClient>(new ApiClient(std::move(url), std::move(http), std::move(daemon)));
+}
+
+Result<void> ApiClient::check_daemon() const {
+  if (!daemon_ || is_alive(*daemon_)) return {};
+  return fail(ErrorCode::unavailable, "the daemon at {} has ended; start it with `helio up`", url_);
 }
 
 Error ApiClient::describe(Error error) const {
@@ -110,6 +102,7 @@ Error ApiClient::describe(Error error) const {
 }
 
 Result<net::ClientResponse> ApiClient::exchange(const net::ClientRequest& request) {
+  HELIO_CHECK_OK(check_daemon());
   auto response = http_->send(request);
   if (!response) return fail(describe(std::move(response).error()));
   if (response->status >= 300) return fail(problem_error(response->status, response->body));
@@ -151,6 +144,7 @@ Result<bool> ApiClient::exists(const std::string& target) {
   net::ClientRequest request;
   request.method = "HEAD";
   request.target = target;
+  HELIO_CHECK_OK(check_daemon());
   auto response = http_->send(request);
   if (!response) return fail(describe(std::move(response).error()));
   if (response->status == 404) return false;
@@ -170,6 +164,7 @@ Result<void> ApiClient::put_file(const std::string& target, const std::string& f
 }
 
 Result<void> ApiClient::stream(const net::ClientRequest& request, const std::function<bool(std::string_view)>& on_data) {
+  HELIO_CHECK_OK(check_daemon());
   auto response = http_->stream(request, on_data);
   if (!response) return fail(describe(std::move(response).error()));
   if (response->status >= 300) return fail(problem_error(response->status, response->body));
@@ -180,6 +175,7 @@ Result<net::Headers> ApiClient::download(const std::string& target, const std::f
   net::ClientRequest request;
   request.target = target;
   request.deadline = 60s;
+  HELIO_CHECK_OK(check_daemon());
   auto response = http_->stream(request, on_data);
   if (!response) return fail(describe(std::move(response).error()));
   if (response->status >= 300) return fail(problem_error(response->status, response->body));

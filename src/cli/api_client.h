@@ -3,35 +3,29 @@
 
 #include "base/json/json.h"
 #include "cli/context.h"
+#include "cli/daemon_process.h"
 #include "model/cluster.h"
 #include "model/job.h"
 #include "net/client.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace helio::cli {
 
-/// Content of <home>/daemon.json.
-struct DaemonFile {
-  std::int64_t pid = 0;
-  std::string url;
-  std::string version;
-};
-/// Error: not_found when no daemon has run here.
-Result<DaemonFile> read_daemon_file(const model::Home& home);
-
 /// Percent-encoded query string: "?a=b&c=d"; pairs with an empty value are left out.
 std::string query(const std::vector<std::pair<std::string, std::string>>& pairs);
 
-/// One connection to the daemon. One thread at a time; make another for a second thread.
+/// One connection to the daemon. The token of this home goes to no process but the daemon that wrote daemon.json. One thread at a time;
+/// make another for a second thread.
 class ApiClient {
  public:
   /// Resolves URL and token now, connects on the first request.
-  /// Errors: unavailable when no daemon has run, unauthenticated when there is no token to be found.
+  /// Errors: unavailable when no daemon runs, unauthenticated when there is no token to be found.
   static Result<std::unique_ptr<ApiClient>> connect(const Context& context);
 
   /// Targets start with "/v1/". Errors: those of the daemon, with code, path and arguments; unavailable when it does not answer.
@@ -59,12 +53,16 @@ class ApiClient {
   [[nodiscard]] const std::string& url() const { return url_; }
 
  private:
-  ApiClient(std::string url, std::unique_ptr<net::HttpClient> http) : url_(std::move(url)), http_(std::move(http)) {}
+  ApiClient(std::string url, std::unique_ptr<net::HttpClient> http, std::optional<DaemonFile> daemon)
+      : url_(std::move(url)), http_(std::move(http)), daemon_(std::move(daemon)) {}
+  /// A request may open a new connection, by when the port can be another program's.
+  [[nodiscard]] Result<void> check_daemon() const;
   Result<net::ClientResponse> exchange(const net::ClientRequest& request);
   [[nodiscard]] Error describe(Error error) const;
 
   std::string url_;
   std::unique_ptr<net::HttpClient> http_;
+  std::optional<DaemonFile> daemon_;  ///< none when the user named the URL
 };
 
 /// The one of `jobs` (newest first) that a name or the beginning of an id means; see ApiClient::resolve_job.

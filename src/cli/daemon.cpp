@@ -2,6 +2,7 @@
 
 #include "cli/api_client.h"
 #include "cli/local_file.h"
+#include "proc/sys_info.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace helio::cli {
@@ -84,34 +86,63 @@ Result<pid_t> spawn_daemon(const model::Home& home, const std::string& program) 
   return pid;
 }
 
-Result<DaemonUp> wait_until_up(const model::Home& home, pid_t pid) {
+/// None: it ended because somebody else holds the folder.
+Result<std::optional<DaemonUp>> wait_until_up(const model::Home& home, pid_t pid, MonoTime deadline) {
   const UniqueFd alive = pidfd_of(pid);
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   ::inotify_add_watch(watch.get(), home.root.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO);
   const SystemClock& clock = SystemClock::instance();
-  const MonoTime deadline = clock.mono() + kStartPatience;
-  bool exited = false;
-  bool other = false;  // somebody else's daemon holds the folder; it will answer in a moment
+  const char* how = "does not answer after 30s and was ended";
   while (clock.mono() < deadline) {
-    const auto file = read_daemon_file(home);
-    // A daemon that was started by somebody else at the same moment is as good as ours.
-    if (file && (file->pid == pid || exited) && daemon_answers(file->url, kProbe)) return DaemonUp{file->url, file->version, !exited};
-    if (exited && !other) break;
-    pollfd fds[] = {{watch.get(), POLLIN, 0}, {exited ? -1 : alive.get(), POLLIN, 0}};
+    const auto file = running_daemon(home);
+    if (file && file->pid == pid && daemon_answers(file->url, kProbe)) return DaemonUp{file->url, file->version, true};
+    pollfd fds[] = {{watch.get(), POLLIN, 0}, {alive.get(), POLLIN, 0}};
     ::poll(fds, 2, kRetryMs);
     char events[4096];
     while (::read(watch.get(), events, sizeof events) > 0) {
     }
-    if (!exited && (fds[1].revents & POLLIN) != 0) {
-      exited = true;
-      int status = 0;
-      other = ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == cli_exit_code(ErrorCode::conflict);
-    }
+    int status = 0;
+    if (::waitpid(pid, &status, WNOHANG) != pid) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == cli_exit_code(ErrorCode::conflict)) return std::optional<DaemonUp>();
+    how = "ended at once";
+    pid = 0;
+    break;
   }
+  // One that hangs would hold the folder against the next try. It blocks the signals that ask while it starts.
+  if (pid != 0 && ::kill(pid, SIGKILL) == 0) ::waitpid(pid, nullptr, 0);
   std::string log = tail_of_file(home.daemon_log(), kLogTail);
   if (log.empty()) log = "(it wrote nothing)";
-  return fail(ErrorCode::unavailable, "heliostatd {}; the end of {}:\n{}", exited ? "ended at once" : "does not answer after 30s",
-              home.daemon_log(), log);
+  return fail(ErrorCode::unavailable, "heliostatd {}; the end of {}:\n{}", how, home.daemon_log(), log);
+}
+
+/// Waits while somebody else's daemon starts or ends. None: nobody holds the folder.
+Result<std::optional<DaemonUp>> wait_for_other(const model::Home& home, MonoTime deadline) {
+  for (auto holder = lock_holder(home); holder; holder = lock_holder(home)) {
+    // A daemon that was started by somebody else at the same moment is as good as ours.
+    const auto file = running_daemon(home);
+    if (file && !holder->stopped && daemon_answers(file->url, kProbe)) return DaemonUp{file->url, file->version, false};
+    if (holder->stopped || SystemClock::instance().mono() >= deadline) return fail(no_answer(home, *holder));
+    ::poll(nullptr, 0, kRetryMs);
+  }
+  return std::optional<DaemonUp>();
+}
+
+/// For a daemon that cannot be asked through its API.
+Result<bool> end_holder(const model::Home& home, const LockHolder& holder, Duration patience) {
+  if (holder.pid == 0 || holder.stopped) return fail(no_answer(home, holder));
+  const UniqueFd alive = pidfd_of(holder.pid);
+  const auto told = proc::signal_process(holder.pid, holder.start_ticks, SIGTERM);
+  if (!told && told.error().code() != ErrorCode::not_found) return fail(told.error());
+  const MonoTime deadline = SystemClock::instance().mono() + patience;
+  while (SystemClock::instance().mono() < deadline) {
+    pollfd fds[] = {{alive.get(), POLLIN, 0}};
+    ::poll(fds, 1, kRetryMs);
+    const auto now = lock_holder(home);
+    if (!now || (now->pid != holder.pid && now->pid != 0)) return true;
+  }
+  return fail(ErrorCode::deadline_exceeded,
+              "heliostatd (pid {}) is still there after {}; `kill -KILL {}` ends it and leaves running jobs alone", holder.pid,
+              format_duration(patience), holder.pid);
 }
 
 }  // namespace
@@ -139,18 +170,28 @@ Result<DaemonUp> daemon_up(const Context& context) {
     if (daemon_answers(context.url, kProbe)) return DaemonUp{context.url, {}, false};
     return fail(ErrorCode::unavailable, "nothing answers at {}; unset HELIOSTAT_URL to start a daemon on this machine", context.url);
   }
-  if (const auto file = read_daemon_file(context.home); file && daemon_answers(file->url, kProbe)) {
+  if (const auto file = running_daemon(context.home); file && daemon_answers(file->url, kProbe)) {
     return DaemonUp{file->url, file->version, false};
   }
   HELIO_TRY(program, find_daemon_program());
   HELIO_CHECK_OK(make_home(context.home));
-  HELIO_TRY(pid, spawn_daemon(context.home, program));
-  return wait_until_up(context.home, pid);
+  const MonoTime deadline = SystemClock::instance().mono() + kStartPatience;
+  while (true) {
+    HELIO_TRY(other, wait_for_other(context.home, deadline));
+    if (other) return std::move(*other);
+    HELIO_TRY(pid, spawn_daemon(context.home, program));
+    HELIO_TRY(ours, wait_until_up(context.home, pid, deadline));
+    if (ours) return std::move(*ours);
+  }
 }
 
 Result<bool> daemon_down(const Context& context, Duration patience) {
-  const auto file = read_daemon_file(context.home);
-  if (!file || !daemon_answers(file->url, kProbe)) return false;
+  const auto file = running_daemon(context.home);
+  if (!file || !daemon_answers(file->url, kProbe)) {
+    const auto holder = lock_holder(context.home);
+    if (!holder) return false;
+    return end_holder(context.home, *holder, patience);
+  }
   const UniqueFd alive = pidfd_of(static_cast<pid_t>(file->pid));
   HELIO_TRY(api, ApiClient::connect(context));
   const auto asked = api->send("POST", "/v1/daemon/stop", nullptr);

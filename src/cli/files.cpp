@@ -7,6 +7,7 @@
 #include "cli/table.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -17,6 +18,8 @@ namespace helio::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;  ///< as the kernel follows
 
 std::string files_target(const std::string& job, const std::string& path) {
   return "/v1/jobs/" + net::url_encode(job) + "/files" + query({{"path", path}});
@@ -50,17 +53,77 @@ Result<Fetched> fetch(ApiClient& api, const std::string& job, const std::string&
   return Fetched{std::move(items->get_array()), std::move(file)};
 }
 
+/// The whole content to a descriptor, from the start.
+Result<void> pour(const TempFile& content, int to) {
+  std::string buffer(64U << 10U, '\0');
+  off_t at = 0;
+  while (true) {
+    const ssize_t n = ::pread(content.fd(), buffer.data(), buffer.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error(errno, "read " + content.path()));
+    if (n == 0) return {};
+    HELIO_CHECK_OK(write_all(to, std::string_view(buffer).substr(0, static_cast<std::size_t>(n))));
+    at += n;
+  }
+}
+
+/// Where the links at `to` lead, whether or not something stands there.
+Result<fs::path> behind_links(fs::path to) {
+  std::error_code error;
+  for (int hops = 0; fs::is_symlink(to, error); ++hops) {
+    if (hops == kMostLinks) return fail(ErrorCode::invalid_argument, "{} is a link that leads to itself", to.string());
+    const fs::path target = fs::read_symlink(to, error);
+    if (error) return fail(system_error(error.value(), "read link " + to.string()));
+    to = target.is_absolute() ? target : to.parent_path() / target;
+  }
+  return to;
+}
+
+/// A new or replaced regular file, in one step: a reader sees the former content or all of the new one.
+Result<void> replace(const TempFile& content, const fs::path& to, mode_t mode, const struct stat* former) {
+  std::string part = to.string() + ".XXXXXX";
+  const UniqueFd fd(::mkostemp(part.data(), O_CLOEXEC));
+  if (!fd.valid()) return fail(system_error(errno, "write " + to.string()));
+  Result<void> done = pour(content, fd.get());
+  // Another user's file stays theirs where the system lets us; that it does not is no reason to keep the content from them.
+  if (done && former != nullptr) [[maybe_unused]]
+    const int kept = ::fchown(fd.get(), former->st_uid, former->st_gid);
+  if (done && ::fchmod(fd.get(), mode) != 0) done = fail(system_error(errno, "write " + to.string()));
+  if (done && ::rename(part.c_str(), to.c_str()) != 0) done = fail(system_error(errno, "write " + to.string()));
+  if (!done) ::unlink(part.c_str());
+  return done;
+}
+
+/// What is not a regular file (a device, a fifo) is written into; replacing it would take it from everybody else on this machine.
 Result<void> place(const TempFile& content, const fs::path& to) {
   std::error_code error;
   if (to.has_parent_path()) fs::create_directories(to.parent_path(), error);
-  const std::string part = to.string() + ".part";
-  fs::copy_file(content.path(), part, fs::copy_options::overwrite_existing, error);
-  if (!error) fs::permissions(part, fs::perms(0644), error);
-  if (!error) fs::rename(part, to, error);
-  if (!error) return {};
-  std::error_code ignored;
-  fs::remove(part, ignored);
-  return fail(system_error(error.value(), "write " + to.string()));
+  struct stat there{};
+  if (::stat(to.c_str(), &there) != 0) {
+    if (errno != ENOENT) return fail(system_error(errno, "write " + to.string()));
+    HELIO_TRY(target, behind_links(to));
+    return replace(content, target, 0644, nullptr);
+  }
+  if (S_ISDIR(there.st_mode)) return fail(ErrorCode::invalid_argument, "{} is a folder; a file of the job would replace it", to.string());
+  if (!S_ISREG(there.st_mode)) {
+    const UniqueFd fd(::open(to.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+    if (!fd.valid()) return fail(system_error(errno, "write " + to.string()));
+    return pour(content, fd.get());
+  }
+  // Root could write it all the same: whoever took the bit away wants it kept.
+  if ((there.st_mode & S_IWUSR) == 0) {
+    return fail(ErrorCode::permission_denied, "{} is write-protected; `chmod u+w` it first, or name another file", to.string());
+  }
+  const fs::path target = fs::canonical(to, error);
+  if (error) return fail(system_error(error.value(), "write " + to.string()));
+  return replace(content, target, there.st_mode & 07777U, &there);
+}
+
+/// One file to standard output.
+Result<void> show(ApiClient& api, const std::string& job, const std::string& path, const std::string& source) {
+  HELIO_TRY(found, fetch(api, job, path));
+  if (found.listing) return fail(ErrorCode::invalid_argument, "{} is a folder; name a file of it to write to standard output", source);
+  return pour(found.content, STDOUT_FILENO);
 }
 
 Result<std::int64_t> copy_tree(ApiClient& api, const std::string& job, const std::string& path, const fs::path& to) {
@@ -108,6 +171,10 @@ Result<int> cp(const Context& context, const std::string& source, const std::str
     HELIO_TRY(found, fetch(*api, id, path));
     if (found.listing) return list_files(context, *found.listing);
     return fail(ErrorCode::invalid_argument, "{} is a file; name where to copy it", source);
+  }
+  if (destination == "-") {
+    HELIO_CHECK_OK(show(*api, id, path, source));
+    return 0;
   }
   fs::path to = destination;
   std::error_code error;
@@ -180,7 +247,7 @@ void add_file_commands(CLI::App& app, Context& context) {
   const auto destination = std::make_shared<std::string>();
   CLI::App* cp_command = app.add_subcommand("cp", "copy a job's outputs: helio cp JOB[:PATH] TO; without TO: list them");
   cp_command->add_option("source", *source, "JOB[:PATH]: the job and the path in its outputs")->required();
-  cp_command->add_option("to", *destination, "file or folder here");
+  cp_command->add_option("to", *destination, "file or folder here; - for standard output");
   cp_command->callback(
       [&context, source, destination] { context.action = [&context, source, destination] { return cp(context, *source, *destination); }; });
 

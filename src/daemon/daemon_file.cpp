@@ -13,6 +13,13 @@ Result<void> write_daemon_file(const model::Home& home, const DaemonFile& file) 
   return proc::write_file(home.daemon_file(), json::dump_pretty(json::encode(file)) + "\n", 0600);
 }
 
+bool is_written(const model::Home& home, const DaemonFile& file) {
+  const auto text = proc::read_file(home.daemon_file(), 1U << 16U);
+  if (!text) return false;
+  const auto there = json::parse_as<DaemonFile>(*text, json::Unknown::ignore);
+  return there && *there == file;
+}
+
 std::optional<std::uint16_t> former_port(const model::Home& home) {
   const auto text = proc::read_file(home.daemon_file(), 1U << 16U);
   if (!text) return std::nullopt;

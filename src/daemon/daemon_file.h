@@ -16,10 +16,13 @@ struct DaemonFile {
   std::string boot_id;
   std::string url;  ///< http://127.0.0.1:port
   std::string version;
+  friend bool operator==(const DaemonFile&, const DaemonFile&) = default;
 };
 
 /// Replaced in one step. Errors: those of the file system.
 Result<void> write_daemon_file(const model::Home& home, const DaemonFile& file);
+/// daemon.json says exactly this.
+bool is_written(const model::Home& home, const DaemonFile& file);
 /// Port of the last start, so that clients and agents find the daemon where it was; empty when it is not known.
 std::optional<std::uint16_t> former_port(const model::Home& home);
 

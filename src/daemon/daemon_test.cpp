@@ -147,6 +147,31 @@ TEST_F(DaemonTest, SaysWhatIsWrongInItsSettings) {
   EXPECT_TRUE(start());
 }
 
+TEST_F(DaemonTest, SettingsThatAreNoFileAreRefusedAtOnce) {
+  ASSERT_TRUE(proc::make_folders(options_.home.root));
+  ASSERT_EQ(::mkfifo(options_.home.config().c_str(), 0600), 0);
+  const auto daemon = start();
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().code(), ErrorCode::invalid_argument);
+}
+
+TEST_F(DaemonTest, LooksAfterTheFilesByWhichItIsFound) {
+  const auto daemon = must_start();
+  const DaemonFile before = file();
+  for (const char* wrong : {"", "junk", "{}"}) {
+    ASSERT_TRUE(proc::write_file(options_.home.daemon_file(), wrong));
+    EXPECT_TRUE(daemon->look_after_files());
+    EXPECT_EQ(file(), before) << wrong;
+  }
+  ASSERT_TRUE(proc::wipe(options_.home.daemon_file()));
+  EXPECT_TRUE(daemon->look_after_files());
+  EXPECT_EQ(file(), before);
+  ASSERT_TRUE(proc::wipe(options_.home.lock()));
+  const auto looked = daemon->look_after_files();
+  ASSERT_FALSE(looked);
+  EXPECT_EQ(looked.error().code(), ErrorCode::conflict);
+}
+
 TEST_F(DaemonTest, RefusesASealingKeyThatOthersCanRead) {
   must_start().reset();
   ASSERT_EQ(::chmod(options_.home.sealing_key().c_str(), 0644), 0);

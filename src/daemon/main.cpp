@@ -1,11 +1,14 @@
 #include "api/openapi.h"
 #include "base/log.h"
+#include "daemon/home_watch.h"
 #include "daemon/options.h"
 #include "daemon/wiring.h"
+#include "proc/files.h"
 
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 #include <cstdio>
 #include <thread>
@@ -31,6 +34,22 @@ int wait_for_end(const sigset_t& set, bool foreground) {
   }
 }
 
+/// The same, and looks after the data folder meanwhile. 0: it is no longer ours.
+int serve(const sigset_t& set, const daemon::Options& options, daemon::Daemon& daemon) {
+  const proc::Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  daemon::HomeWatch watch(options.home);
+  for (;;) {
+    watch.wait(signals.get());
+    signalfd_siginfo info{};
+    if (::read(signals.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      if (info.ssi_signo != SIGHUP || options.foreground) return static_cast<int>(info.ssi_signo);
+    } else if (auto fine = daemon.look_after_files(); !fine) {
+      log::error("{}", fine.error().text());
+      return 0;
+    }
+  }
+}
+
 /// Dozens of threads with an arena each would hold memory that none of them uses; large blocks go back to the system at once.
 void limit_memory() {
   ::mallopt(M_ARENA_MAX, 2);
@@ -48,8 +67,9 @@ int run(const daemon::Options& options) {
     return cli_exit_code(started.error().code());
   }
   log::info("heliostatd {} listens on {}, data in {}", HELIO_VERSION, (*started)->url(), options.home.root);
-  const int number = wait_for_end(signals, options.foreground);
-  log::info("stopping ({}); nodes are left alone", number == SIGINT ? "interrupt" : number == SIGHUP ? "hang-up" : "asked to");
+  const int number = serve(signals, options, **started);
+  const char* why = number == 0 ? "folder lost" : number == SIGINT ? "interrupt" : number == SIGHUP ? "hang-up" : "asked to";
+  log::info("stopping ({}); nodes are left alone", why);
   // Everything is durable at every moment, so whoever cannot wait may have it at once.
   std::thread([signals, foreground = options.foreground] {
     wait_for_end(signals, foreground);
@@ -59,7 +79,7 @@ int run(const daemon::Options& options) {
   (*started)->stop();
   started->reset();
   log::info("stopped");
-  return 0;
+  return number == 0 ? cli_exit_code(ErrorCode::conflict) : 0;
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ struct Daemon::Impl {
   Result<void> listen();
   std::unique_ptr<net::Server> make_server(std::uint16_t port);
   Result<api::DaemonView> facts();
+  Result<void> look_after_files();
   void stop();
 
   const Clock& clock = SystemClock::instance();
@@ -128,6 +129,7 @@ struct Daemon::Impl {
   std::function<void()> request_stop;
   std::atomic<bool> ready{false};
   std::string url;
+  DaemonFile file;
   Timestamp started = clock.now();
   MonoTime started_mono = clock.mono();
 
@@ -205,7 +207,6 @@ Result<void> Daemon::Impl::start() {
   });
   HELIO_CHECK_OK(control->start());
   ready = true;
-  DaemonFile file;
   file.pid = ::getpid();
   HELIO_TRY(ticks, proc::start_ticks(::getpid()));
   file.start_ticks = ticks;
@@ -273,6 +274,17 @@ Result<api::DaemonView> Daemon::Impl::facts() {
   return out;
 }
 
+Result<void> Daemon::Impl::look_after_files() {
+  if (!ground.lock->is_in_place()) {
+    return fail(ErrorCode::conflict, "{} is gone or another file: this folder is no longer this daemon's", home.lock());
+  }
+  if (is_written(home, file)) return {};
+  log::warn("{} is missing or was changed; it is written again", home.daemon_file());
+  // Whoever looks for us finds the lock at least; the next look tries again.
+  if (auto written = write_daemon_file(home, file); !written) log::warn("{}", written.error().text());
+  return {};
+}
+
 void Daemon::Impl::stop() {
   if (std::exchange(stopped, true)) return;
   if (server) server->stop();
@@ -298,6 +310,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, std::funct
 }
 
 const std::string& Daemon::url() const { return impl_->url; }
+Result<void> Daemon::look_after_files() { return impl_->look_after_files(); }
 void Daemon::stop() { impl_->stop(); }
 
 }  // namespace helio::daemon

@@ -20,6 +20,9 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   [[nodiscard]] const std::string& url() const;
+  /// Writes daemon.json again when somebody took or changed it, and warns in the log. Error: conflict when the lock is gone or replaced,
+  /// so that another daemon could start on this folder, or on a new one at its path: this one has to end.
+  Result<void> look_after_files();
   /// The listener first, then connections and controllers; nodes are left alone. Idempotent.
   void stop();
 

@@ -19,8 +19,12 @@ void Fd::reset(int fd) {
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A fifo would keep us until somebody writes.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) return fail(system_error(errno, "open " + path));
+  struct stat info{};
+  if (fstat(fd.get(), &info) != 0) return fail(system_error(errno, "read " + path));
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::invalid_argument, "{} is not a regular file", path);
   std::string out;
   std::array<char, 16384> buffer{};
   for (;;) {

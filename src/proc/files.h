@@ -36,7 +36,8 @@ class Fd {
   int fd_ = -1;
 };
 
-/// The whole file. Errors: not_found, permission_denied, resource_exhausted above `limit` bytes.
+/// The whole file. Errors: not_found, permission_denied, invalid_argument for what is no regular file, resource_exhausted above `limit`
+/// bytes.
 Result<std::string> read_file(const std::string& path, std::size_t limit = 64U << 20U);
 /// Replaces the file in one step (temporary neighbour, rename), so that a reader sees the old or the new content.
 /// `durable`: synced to disk before this returns.

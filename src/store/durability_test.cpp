@@ -302,6 +302,34 @@ TEST(LockFileTest, TheSecondIsToldWhoHoldsIt) {
   EXPECT_EQ(code(LockFile::acquire(folder / "absent/lock", "x")), ErrorCode::not_found);
 }
 
+TEST(LockFileTest, WhoOnlyAsksWhoHoldsItIsWaitedFor) {
+  const test::TempFolder folder;
+  const std::string path = folder / "lock";
+  const int asks = ::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(asks, 0);
+  ASSERT_EQ(::flock(asks, LOCK_SH), 0);
+  std::thread later([asks] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::close(asks);
+  });
+  EXPECT_TRUE(ok(LockFile::acquire(path, "x")));
+  later.join();
+}
+
+TEST(LockFileTest, KnowsThatItsFileIsGoneOrAnother) {
+  const test::TempFolder folder;
+  const std::string path = folder / "lock";
+  const auto lock = LockFile::acquire(path, "x");
+  ASSERT_TRUE(ok(lock));
+  EXPECT_TRUE((*lock)->is_in_place());
+  ASSERT_EQ(::rename(path.c_str(), (folder / "other").c_str()), 0);
+  EXPECT_FALSE((*lock)->is_in_place());
+  const auto second = LockFile::acquire(path, "y");
+  ASSERT_TRUE(ok(second));
+  EXPECT_FALSE((*lock)->is_in_place());
+  EXPECT_TRUE((*second)->is_in_place());
+}
+
 TEST(LockFileTest, AKilledHolderLeavesItFree) {
   const test::TempFolder folder;
   const std::string path = folder / "lock";

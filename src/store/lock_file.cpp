@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -40,6 +41,8 @@ bool is_dying(std::string_view holder) {
   return name_end == std::string_view::npos || stat.substr(name_end + 2, 1) == "Z" || stat.substr(name_end + 2, 1) == "X";
 }
 
+bool is_passing(std::string_view holder) { return holder.empty() || is_dying(holder); }
+
 /// 0, or errno.
 int take(int fd) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -58,11 +61,12 @@ LockFile::~LockFile() {
 Result<std::unique_ptr<LockFile>> LockFile::acquire(const std::string& path, std::string_view holder) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return fail(system_error(errno, "open lock " + path));
-  std::unique_ptr<LockFile> lock(new LockFile(fd));
-  // A blocking flock() would also wait for one that is well.
+  std::unique_ptr<LockFile> lock(new LockFile(fd, path));
+  // A blocking flock() would also wait for one that is well. Nobody who holds the lock leaves the file empty for long: that one is about to
+  // write, or only asks who holds it.
   const auto deadline = std::chrono::steady_clock::now() + kDying;
   int refused = take(fd);
-  while (refused == EWOULDBLOCK && is_dying(holder_in(fd)) && std::chrono::steady_clock::now() < deadline) {
+  while (refused == EWOULDBLOCK && is_passing(holder_in(fd)) && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     refused = take(fd);
   }
@@ -78,6 +82,13 @@ Result<std::unique_ptr<LockFile>> LockFile::acquire(const std::string& path, std
     return fail(system_error(errno, "write lock " + path));
   }
   return lock;
+}
+
+bool LockFile::is_in_place() const {
+  struct stat ours{};
+  struct stat there{};
+  if (::stat(path_.c_str(), &there) != 0) return errno != ENOENT && errno != ENOTDIR;
+  return ::fstat(fd_, &ours) != 0 || (ours.st_dev == there.st_dev && ours.st_ino == there.st_ino);
 }
 
 }  // namespace helio::store

@@ -18,10 +18,13 @@ class LockFile {
   /// read. Waits only for a holder that was killed and is still ending. Errors: conflict when somebody else holds it, with what that one
   /// wrote; those of the file system.
   static Result<std::unique_ptr<LockFile>> acquire(const std::string& path, std::string_view holder);
+  /// The file is still the one at its path: if not, the lock keeps nobody out any more. True when that cannot be told.
+  [[nodiscard]] bool is_in_place() const;
 
  private:
-  explicit LockFile(int fd) : fd_(fd) {}
+  LockFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
   int fd_;
+  std::string path_;
 };
 
 }  // namespace helio::store
