@@ -87,9 +87,8 @@ namespace {
 class JobWatch {
  public:
   using OnChange = std::function<void(const model::Job&, const std::vector<model::Attempt>&)>;
-  JobWatch(const Context& context, const std::string& job, const std::atomic<bool>& cancelled, const OnChange& on_change,
-           const std::function<void()>& on_idle)
-      : context_(context), job_(job), cancelled_(cancelled), on_change_(on_change), on_idle_(on_idle) {}
+  JobWatch(const Context& context, const std::string& job, const std::atomic<bool>& cancelled, const OnChange& on_change)
+      : context_(context), job_(job), cancelled_(cancelled), on_change_(on_change) {}
 
   Result<model::Job> run() {
     while (!cancelled_) {
@@ -130,7 +129,6 @@ class JobWatch {
         since_ = std::max<std::int64_t>(since_, std::atoll(event.id.c_str()));
       });
       if (changed) state = refresh(*reads);
-      on_idle_();
       return state && !*state && !cancelled_;
     }));
     return state;
@@ -140,7 +138,6 @@ class JobWatch {
   const std::string& job_;
   const std::atomic<bool>& cancelled_;
   const OnChange& on_change_;
-  const std::function<void()>& on_idle_;
   Backoff backoff_;
   model::Job last_;
   std::int64_t since_ = 0;
@@ -149,9 +146,8 @@ class JobWatch {
 }  // namespace
 
 Result<model::Job> watch_job(const Context& context, const std::string& job, const std::atomic<bool>& cancelled,
-                             const std::function<void(const model::Job&, const std::vector<model::Attempt>&)>& on_change,
-                             const std::function<void()>& on_idle) {
-  return JobWatch(context, job, cancelled, on_change, on_idle).run();
+                             const std::function<void(const model::Job&, const std::vector<model::Attempt>&)>& on_change) {
+  return JobWatch(context, job, cancelled, on_change).run();
 }
 
 namespace {
@@ -176,7 +172,7 @@ void follow_stages(const Context& context, const std::string& job, RunState& sta
     state.progress.update(now, attempts, SystemClock::instance().now());
     state.attempts = attempts;
   };
-  auto ended = watch_job(context, job, state.cancelled, on_change, [] {});
+  auto ended = watch_job(context, job, state.cancelled, on_change);
   {
     const std::scoped_lock lock(state.mutex);
     state.ended = std::move(ended);

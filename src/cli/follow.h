@@ -20,10 +20,9 @@ struct LogFollow {
 Result<void> follow_log(const Context& context, const std::string& job, const LogFollow& follow, const std::atomic<bool>& cancelled,
                         const std::function<Result<void>(std::string_view)>& write);
 
-/// Waits for the job's end over restarts of the daemon; `on_change` sees each new state of it, `on_idle` is called now and then.
+/// Waits for the job's end over restarts of the daemon; `on_change` sees each new state of it.
 Result<model::Job> watch_job(const Context& context, const std::string& job, const std::atomic<bool>& cancelled,
-                             const std::function<void(const model::Job&, const std::vector<model::Attempt>&)>& on_change,
-                             const std::function<void()>& on_idle);
+                             const std::function<void(const model::Job&, const std::vector<model::Attempt>&)>& on_change);
 
 struct RunView {
   bool stages = true;  ///< on stderr
