@@ -39,13 +39,14 @@ Result<void> make_home(const model::Home& home) {
   return {};
 }
 
-std::vector<std::string> daemon_environment(const model::Home& home) {
+Result<std::vector<std::string>> daemon_environment(const model::Home& home) {
+  HELIO_TRY(root, absolute_path(home.root));
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (!text.starts_with("HELIOSTAT_HOME=") && !text.starts_with("HELIOSTAT_TOKEN=")) out.emplace_back(text);
   }
-  out.push_back("HELIOSTAT_HOME=" + fs::absolute(home.root).string());
+  out.push_back("HELIOSTAT_HOME=" + root);
   return out;
 }
 
@@ -65,13 +66,13 @@ std::vector<std::string> daemon_environment(const model::Home& home) {
 
 /// Its pid; the program replaced ours for sure.
 Result<pid_t> spawn_daemon(const model::Home& home, const std::string& program) {
+  HELIO_TRY(variables, daemon_environment(home));
   const UniqueFd log(::open(home.daemon_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log.valid()) return fail(system_error(errno, "open " + home.daemon_log()));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error(errno, "pipe"));
   const UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
-  std::vector<std::string> variables = daemon_environment(home);
   std::vector<char*> envp;
   for (std::string& variable : variables) envp.push_back(variable.data());
   envp.push_back(nullptr);

@@ -44,8 +44,16 @@ class TempFile {
   UniqueFd fd_;
 };
 
-/// Whole content. Errors: not_found, permission_denied, invalid_argument for a folder.
-Result<std::string> read_file(const std::string& path);
+/// Whole content of a regular file, or of a descriptor that the shell gave us (/dev/stdin, /dev/fd/63 of <(COMMAND)).
+/// Errors: not_found, permission_denied, invalid_argument for anything else (a device has no end, a fifo may have no writer),
+/// resource_exhausted above `limit` bytes.
+Result<std::string> read_file(const std::string& path, std::size_t limit = 64U << 20U);
+/// What the daemon takes in one request, and so the most that a file of a user's can say.
+inline constexpr std::size_t kUserFileLimit = 1U << 20U;
+/// read_file() of at most kUserFileLimit; errors name the flag.
+Result<std::string> read_user_file(std::string_view flag, const std::string& path);
+/// Absolute, without "." and "..". Errors: invalid_argument for an empty path, not_found when the current folder was removed.
+Result<std::string> absolute_path(const std::string& path);
 /// Last lines of a file, at most `bytes` of it; empty when there is none.
 std::string tail_of_file(const std::string& path, std::size_t bytes);
 /// All of it, whatever the number of write calls.

@@ -44,7 +44,10 @@ class Walk {
       return fail(ErrorCode::invalid_argument, "{} is more than {} folders deep (a link to itself?)", below, kDepthLimit);
     const fs::path here = below.empty() ? root_ : root_ / below;
     for (const char* name : {".gitignore", ".rayignore"}) {
-      if (const auto text = read_file((here / name).string())) rules_.add_file(*text, below);
+      const auto text = read_file((here / name).string(), kUserFileLimit);
+      // Without its rules, what they keep out would be uploaded.
+      if (!text && text.error().code() != ErrorCode::not_found) return fail(text.error());
+      if (text) rules_.add_file(*text, below);
     }
     std::error_code error;
     for (fs::directory_iterator it(here, error), end; !error && it != end; it.increment(error)) {

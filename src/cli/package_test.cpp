@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
@@ -126,6 +127,15 @@ TEST_F(PackageTest, a_file_that_is_no_zip_is_refused) {
   const auto zip = inspect_zip((root_ / "x.zip").string(), 1_MiB);
   ASSERT_FALSE(zip);
   EXPECT_EQ(zip.error().code(), ErrorCode::invalid_argument);
+}
+
+TEST_F(PackageTest, rules_that_cannot_be_read_are_an_error) {
+  file("a.py", "1");
+  ASSERT_EQ(::mkfifo((root_ / ".gitignore").c_str(), 0600), 0);
+  const auto package = pack();
+  ASSERT_FALSE(package);
+  EXPECT_EQ(package.error().code(), ErrorCode::invalid_argument);
+  EXPECT_NE(package.error().message().find(".gitignore"), std::string::npos);
 }
 
 }  // namespace

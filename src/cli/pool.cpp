@@ -3,6 +3,7 @@
 #include "model/pool.h"
 #include "cli/api_client.h"
 #include "cli/context.h"
+#include "cli/local_file.h"
 #include "cli/spec_flags.h"
 #include "cli/table.h"
 
@@ -136,15 +137,18 @@ Result<int> list_images(const Context& context) {
 }
 
 /// The prefix above bin/python when a Python program was named.
-std::string prefix_of(const std::string& given) {
-  const std::filesystem::path path = std::filesystem::absolute(given).lexically_normal();
+Result<std::string> prefix_of(const std::string& given) {
+  if (given.empty()) return fail(ErrorCode::invalid_argument, "--python takes a folder or a Python program, not ''");
+  HELIO_TRY(absolute, absolute_path(given));
+  const std::filesystem::path path = absolute;
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return path.string().ends_with('/') ? path.parent_path().string() : path.string();
   return path.parent_path().filename() == "bin" ? path.parent_path().parent_path().string() : path.string();
 }
 
 Result<int> add_image(const Context& context, const std::string& name, const std::string& python, bool allow_no_token) {
-  json::Object body{{"name", name}, {"prefix", prefix_of(python)}};
+  HELIO_TRY(prefix, prefix_of(python));
+  json::Object body{{"name", name}, {"prefix", prefix}};
   if (allow_no_token) body["allow_no_token"] = true;
   HELIO_TRY(api, ApiClient::connect(context));
   HELIO_TRY(reply, api->send("PUT", "/v1/images/" + net::url_encode(name), body));

@@ -138,7 +138,7 @@ Result<void> add_variables(const std::string& flag, const std::vector<std::strin
 }
 
 Result<void> add_env_file(const std::string& path, json::Array& env) {
-  HELIO_TRY(text, read_file(path));
+  HELIO_TRY(text, read_user_file("--env-file", path));
   int number = 0;
   for (const std::string& raw : split(text, '\n')) {
     ++number;
@@ -170,7 +170,7 @@ Result<void> apply_requirements(const SpecFlags& flags, json::Object& spec) {
   json::Array& list = array_child(spec, "requirements");
   for (const std::string& one : flags.pip) list.emplace_back(one);
   if (flags.requirements.empty()) return {};
-  HELIO_TRY(text, read_file(flags.requirements));
+  HELIO_TRY(text, read_user_file("--requirements", flags.requirements));
   int number = 0;
   for (const std::string& raw : split(text, '\n')) {
     ++number;
@@ -221,7 +221,7 @@ Result<void> apply_entrypoint(const SpecFlags& flags, const std::vector<std::str
   }
   set_text(entrypoint, "command", flags.command);
   if (!flags.script.empty()) {
-    HELIO_TRY(body, read_file(flags.script));
+    HELIO_TRY(body, read_user_file("--script", flags.script));
     if (body.empty()) return fail(ErrorCode::invalid_argument, "--script {}: the file is empty", flags.script);
     entrypoint["script"] = body;
     const std::string suffix = std::filesystem::path(flags.script).extension().string();
@@ -264,7 +264,7 @@ Result<void> apply_policies(const SpecFlags& flags, json::Object& spec) {
 Result<void> apply_mounts(const SpecFlags& flags, json::Object& spec) {
   for (const std::string& text : flags.mounts) {
     std::vector<std::string> parts = split(text, ':');
-    json::Object mount{{"source", std::filesystem::absolute(parts[0]).lexically_normal().string()}};
+    json::Object mount;
     if (parts.size() > 1 && (parts.back() == "ro" || parts.back() == "rw")) {
       mount["read_only"] = parts.back() == "ro";
       parts.pop_back();
@@ -272,6 +272,8 @@ Result<void> apply_mounts(const SpecFlags& flags, json::Object& spec) {
     if (parts.size() > 2 || parts[0].empty()) {
       return fail(ErrorCode::invalid_argument, "--mount takes SOURCE[:TARGET][:ro], not '{}'", text);
     }
+    HELIO_TRY(source, absolute_path(parts[0]));
+    mount["source"] = std::move(source);
     if (parts.size() == 2) mount["target"] = parts[1];
     array_child(spec, "mounts").emplace_back(std::move(mount));
   }
@@ -281,7 +283,7 @@ Result<void> apply_mounts(const SpecFlags& flags, json::Object& spec) {
 }  // namespace
 
 Result<json::Value> read_document(const std::string& path) {
-  HELIO_TRY(text, read_file(path));
+  HELIO_TRY(text, read_file(path, kUserFileLimit));
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   auto value = first != std::string::npos && (text[first] == '{' || text[first] == '[') ? json::parse(text) : json::from_yaml(text);
   if (!value) return fail(std::move(value).error().during(path));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 namespace helio::cli {
 namespace {
@@ -134,6 +135,35 @@ TEST(SpecFlags, policies_and_resources_decode_as_a_spec) {
   EXPECT_EQ(decoded->labels.at("team"), "a");
   EXPECT_FALSE(build({.retries = {"user"}}));
   EXPECT_FALSE(build({.retain = "head"}));
+}
+
+TEST(SpecFlags, a_mount_without_a_source_is_refused) {
+  for (const char* wrong : {"", ":", "::", ":/x", ":x:ro", "/a:/b:/c", ":ro"}) {
+    SpecFlags flags;
+    flags.mounts = {wrong};
+    const auto spec = build_spec(flags, {"true"}, nothing);
+    ASSERT_FALSE(spec) << wrong;
+    EXPECT_EQ(spec.error().code(), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(SpecFlags, files_without_an_end_are_refused_by_the_name_of_their_flag) {
+  const std::pair<const char*, std::function<void(SpecFlags&, const std::string&)>> flags[] = {
+      {"--env-file", [](SpecFlags& to, const std::string& path) { to.env_files = {path}; }},
+      {"--requirements", [](SpecFlags& to, const std::string& path) { to.requirements = path; }},
+      {"--runtime-env", [](SpecFlags& to, const std::string& path) { to.runtime_env = path; }},
+      {"--script", [](SpecFlags& to, const std::string& path) { to.script = path; }}};
+  const File large(std::string((1U << 20U) + 1, '#'));
+  for (const auto& [name, set] : flags) {
+    for (const std::string& path : {std::string("/dev/zero"), large.path()}) {
+      SpecFlags with;
+      set(with, path);
+      const bool script = !with.script.empty();
+      const auto spec = build_spec(with, script ? std::vector<std::string>() : std::vector<std::string>{"true"}, nothing);
+      ASSERT_FALSE(spec) << name << path;
+      EXPECT_NE(spec.error().message().find(name), std::string::npos) << spec.error().text();
+    }
+  }
 }
 
 }  // namespace

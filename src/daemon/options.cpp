@@ -43,7 +43,12 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     fmt::print(stderr, "heliostatd: neither --home nor $HELIOSTAT_HOME nor $HOME says where the data lies\n");
     return 2;
   }
-  options.home.root = fs::absolute(home).lexically_normal().string();
+  std::error_code error;
+  options.home.root = home.empty() ? std::string() : fs::absolute(home, error).lexically_normal().string();
+  if (error) {
+    fmt::print(stderr, "heliostatd: --home {}: {}\n", home, error.message());
+    return 2;
+  }
   while (options.home.root.size() > 1 && options.home.root.back() == '/') options.home.root.pop_back();
   if (!listen.empty()) options.listen = listen;
   return std::nullopt;
@@ -89,7 +94,9 @@ Result<model::Settings> load_settings(const model::Home& home) {
 
 Result<std::string> find_agent(const std::string& asked) {
   if (!asked.empty()) {
-    if (::access(asked.c_str(), X_OK) == 0) return fs::absolute(asked).string();
+    std::error_code error;
+    const fs::path absolute = fs::absolute(asked, error);
+    if (!error && ::access(asked.c_str(), X_OK) == 0) return absolute.string();
     return fail(ErrorCode::not_found, "--agent {}: no such program", asked);
   }
   std::error_code error;

@@ -9,8 +9,10 @@
 #include "store/sql/sqlite/sqlite_store.h"
 #include "store/test_support.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -237,3 +237,44 @@ def test_a_daemon_whose_folder_is_gone_ends(heliostat):
         assert "lock is gone" in heliostat.daemon_log()
     finally:
         shutil.rmtree(f"{heliostat.home}-moved")
+
+
+# --- what users name ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["", ":", "::", ":/x", ":x:ro"])
+def test_an_empty_mount_is_refused(heliostat, source):
+    assert "--mount" in heliostat.helio("run", "--mount", source, "--", "true", check=64).stderr
+
+
+def test_an_empty_path_of_an_image_is_refused(heliostat, tmp_path):
+    assert "--python" in heliostat.helio("image", "add", "x", "--python", "", check=64).stderr
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(["sh", "-c", 'rmdir "$PWD"; exec "$0" "$@"', BIN / "helio", "image", "add", "x", "--python", "here"], cwd=gone,
+                          env=heliostat.env, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 67 and "folder" in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--env-file", "--requirements", "--runtime-env", "--script"])
+def test_a_flag_that_names_no_file_is_refused_at_once(heliostat, tmp_path, flag):
+    os.mkfifo(tmp_path / "fifo")
+    command = [] if flag == "--script" else ["--", "true"]
+    for path in (tmp_path / "fifo", "/dev/zero", tmp_path):
+        assert flag in heliostat.helio("submit", flag, path, *command, check=64, timeout=10).stderr
+
+
+def test_text_may_come_from_the_shell(stubbed):
+    done = subprocess.run(["bash", "-c", '"$0" run -q --env-file <(echo WHO=pipe) --script /dev/stdin', BIN / "helio"], env=stubbed.env,
+                          input="echo from $WHO\n", capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "from pipe\n"), done.stderr
+    with open("/dev/zero") as endless:
+        done = subprocess.run([BIN / "helio", "submit", "--script", "/dev/stdin"], env=stubbed.env, stdin=endless, capture_output=True,
+                              text=True, timeout=20)
+    assert done.returncode == 71 and "1MiB" in done.stderr
+
+
+def test_a_gitignore_that_is_a_fifo_does_not_hang(heliostat, tmp_path):
+    (tmp_path / "a.py").write_text("1")
+    os.mkfifo(tmp_path / ".gitignore")
+    assert ".gitignore" in heliostat.helio("submit", "--working-dir", tmp_path, "--", "true", check=64, timeout=10).stderr
