@@ -10,7 +10,7 @@ BOOST_DESCRIBE_STRUCT(EventView, (), (revision, at, actor, type, message, kind, 
 BOOST_DESCRIBE_STRUCT(StreamView, (), (attempt, node, stream, kind, size, durable, first_at, last_at, ended, sealed, stored))
 BOOST_DESCRIBE_STRUCT(ExecInput, (), (node, argv, seconds))
 BOOST_DESCRIBE_STRUCT(ExecLine, (), (data, exit_code, error))
-BOOST_DESCRIBE_STRUCT(FileEntry, (), (name, kind, size, modified))
+BOOST_DESCRIBE_STRUCT(FileEntry, (), (name, kind, size, modified, note))
 BOOST_DESCRIBE_STRUCT(FileList, (), (path, items))
 BOOST_DESCRIBE_STRUCT(PackageView, (), (sha256))
 BOOST_DESCRIBE_STRUCT(VersionView, (), (name, version, api, agent_protocol))

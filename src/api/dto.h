@@ -90,6 +90,7 @@ struct FileEntry {
   std::string kind;  ///< file, folder, other
   Bytes size;
   Timestamp modified;
+  std::optional<std::string> note;  ///< why it cannot be read
 };
 struct FileList {
   std::string path;

@@ -1,4 +1,5 @@
 #include "api/route.h"
+#include "base/utf8.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -98,6 +99,12 @@ FileEntry entry_of(const std::string& name, const struct stat& info) {
   entry.kind = S_ISREG(info.st_mode) ? "file" : S_ISDIR(info.st_mode) ? "folder" : "other";
   if (S_ISREG(info.st_mode)) entry.size = Bytes{info.st_size};
   entry.modified = Timestamp{info.st_mtim.tv_sec * 1'000'000 + info.st_mtim.tv_nsec / 1'000};
+  if (!is_utf8(name)) {
+    // Nobody could ask for it by the name that JSON can hold, so it is not offered as something to read.
+    entry.name = escape_utf8(name);
+    entry.kind = "other";
+    entry.note = "its name is not UTF-8: here it is with escapes, and it cannot be read through this API";
+  }
   return entry;
 }
 

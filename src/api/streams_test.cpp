@@ -299,6 +299,29 @@ TEST(Files, AreListedAndDownloadedAndNothingLeadsOut) {
   EXPECT_EQ(world.send("other", "GET", base + "?path=outputs").status, 403);
 }
 
+TEST(Files, OneWhoseNameIsNotUtf8IsListedWithANoteAndHidesNoOther) {
+  namespace fs = std::filesystem;
+  const World world;
+  const std::string job = world.submit();
+  const fs::path outputs = world.home.job_outputs(job);
+  fs::create_directories(outputs);
+  std::ofstream(outputs / "\xff.txt") << "1";
+  std::ofstream(outputs / "\xc3\xa9.txt") << "22";
+  const std::string base = "/v1/jobs/" + job + "/files";
+  const auto listing = json::parse(world.send("developer", "GET", base + "?path=outputs").body);
+  ASSERT_TRUE(listing) << listing.error().text();
+  const json::Array& items = listing->at("items").get_array();
+  ASSERT_EQ(items.size(), 2U);
+  for (const json::Value& item : items) {
+    const std::string name(item.at("name").get_string());
+    const bool odd = name == "\\xff.txt";
+    EXPECT_TRUE(odd || name == "\xc3\xa9.txt") << name;
+    EXPECT_EQ(item.get_object().contains("note"), odd);
+    EXPECT_EQ(std::string_view(item.at("kind").get_string()), odd ? "other" : "file");
+  }
+  EXPECT_EQ(world.send("developer", "GET", base + "?path=outputs/%C3%A9.txt").body, "22");
+}
+
 TEST(Daemon, StopsWhenAsked) {
   World world;
   EXPECT_EQ(world.send("op", "POST", "/v1/daemon/stop").status, 403);

@@ -3,6 +3,8 @@
 // Never log a secret, a token or a user's environment.
 
 #include <fmt/core.h>
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,9 @@ enum class Level { debug, info, warn, error };
 void set_level(Level level);
 /// Program name shown in each line, such as "heliostatd". Call before threads start.
 void set_program(std::string_view name);
+/// Where stderr is the file `path` and has passed `limit` bytes, that file becomes <path>.1 and a new one is begun, so both together stay
+/// below twice the limit. Call before threads start.
+void rotate(std::string path, std::int64_t limit);
 bool enabled(Level level);
 void write(Level level, std::string_view line);
 /// Lines at error level so far: a test that announced none asserts that this did not grow.

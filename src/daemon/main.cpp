@@ -57,7 +57,10 @@ void limit_memory() {
   ::mallopt(M_TRIM_THRESHOLD, 2 << 20);
 }
 
+constexpr std::int64_t kLogLimit = 16 << 20;
+
 int run(const daemon::Options& options) {
+  log::rotate(options.home.daemon_log(), kLogLimit);
   const sigset_t signals = waited_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);

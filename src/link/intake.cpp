@@ -2,11 +2,17 @@
 
 #include "base/log.h"
 
+#include <algorithm>
+
 namespace helio::link {
 namespace {
 
 /// Streams of one connection: a node has some dozens of files; more is a defect of its agent.
 constexpr std::size_t kMaxStreams = 10'000;
+/// The pause between two tries grows up to this many times the first one.
+constexpr int kMostPauses = 8;
+/// A log store that refuses does so for every frame of every stream: the daemon's own log is on the same disk.
+constexpr Duration kSayEvery = 10s;
 
 bool valid_name(std::string_view name) {
   if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
@@ -78,12 +84,14 @@ void Intake::data(const DataFrame& frame) {
     stall(stream, size.error());
     return;
   }
+  pause_ = Duration(0);
   const std::int64_t fresh = *size > stream.size ? *size - stream.size : 0;
   stream.size = *size;
   core_.syncer.appended(sink_, stream.key, Ack{frame.stream, stream.size, false}, static_cast<std::size_t>(fresh));
 }
 
 void Intake::retry() {
+  waiting_ = false;
   for (auto& [id, stream] : streams_) {
     if (!stream.stalled) continue;
     stream.stalled = false;
@@ -106,9 +114,21 @@ void Intake::tell_offset(std::int32_t id, const Stream& stream) {
 }
 
 void Intake::stall(Stream& stream, const Error& error) {
-  log::warn("node {}: stream '{}' waits: {}", node_.value, stream.name, error.text());
   stream.stalled = true;
-  retry_later_();
+  const MonoTime now = core_.clock.mono();
+  if (said_.us == 0 || now - said_ >= kSayEvery) {
+    const std::string others = unsaid_ == 0 ? std::string() : fmt::format(" ({} more refusals since the last such line)", unsaid_);
+    log::warn("node {}: stream '{}' waits: {}{}", node_.value, stream.name, error.text(), others);
+    said_ = now;
+    unsaid_ = 0;
+  } else {
+    ++unsaid_;
+  }
+  if (waiting_) return;
+  waiting_ = true;
+  const Duration first = core_.options.retry_after;
+  pause_ = std::clamp(2 * pause_, first, kMostPauses * first);
+  retry_later_(pause_);
 }
 
 }  // namespace helio::link

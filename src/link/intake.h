@@ -14,7 +14,7 @@ namespace helio::link {
 class Intake {
  public:
   Intake(Core& core, AttemptId attempt, NodeId node, std::weak_ptr<AckSink> sink, std::function<void(std::string)> send,
-         std::function<void()> retry_later)
+         std::function<void(Duration)> retry_later)
       : core_(core),
         attempt_(std::move(attempt)),
         node_(std::move(node)),
@@ -25,7 +25,7 @@ class Intake {
   /// A stream, or its end. Answers with the offset to go on from, or (end) with an acknowledgement once all is durable.
   void announce(const model::StreamInfo& info);
   void data(const DataFrame& frame);
-  /// Asks the agent to go on with streams that were refused for a cause that passes (disk full).
+  /// Asks the agent to go on with streams that were refused for a cause that passes (disk full). Called once for each `retry_later`.
   void retry();
 
  private:
@@ -48,8 +48,12 @@ class Intake {
   NodeId node_;
   std::weak_ptr<AckSink> sink_;
   std::function<void(std::string)> send_;
-  std::function<void()> retry_later_;
+  std::function<void(Duration)> retry_later_;
   std::map<std::int32_t, Stream> streams_;
+  bool waiting_ = false;     ///< a retry is on its way, for all streams
+  Duration pause_{0};        ///< before the last retry; 0: nothing has been refused since the last success
+  MonoTime said_;            ///< when the log last heard of a refusal; none yet: 0
+  std::int64_t unsaid_ = 0;  ///< refusals since then
 };
 
 }  // namespace helio::link

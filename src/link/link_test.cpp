@@ -26,10 +26,16 @@ class SpyLogs final : public store::LogStore {
  public:
   explicit SpyLogs(std::unique_ptr<store::LogStore> inner) : inner_(std::move(inner)) {}
   std::atomic<bool> full{false};
+  std::atomic<bool> shut{false};
+  std::atomic<int> unopened{0};
   std::atomic<int> refused{0};
   std::atomic<int> syncs{0};
 
-  Result<std::int64_t> open(const store::StreamKey& key, std::string_view kind) override { return inner_->open(key, kind); }
+  Result<std::int64_t> open(const store::StreamKey& key, std::string_view kind) override {
+    if (shut) ++unopened;
+    if (shut) return fail(ErrorCode::internal, "not a folder");
+    return inner_->open(key, kind);
+  }
   Result<std::int64_t> append(const store::StreamKey& key, std::int64_t offset, std::string_view bytes, Timestamp now) override {
     if (full) ++refused;
     if (full) return fail(ErrorCode::storage_full, "no space left on device");
@@ -402,6 +408,20 @@ TEST_F(LinkTest, AsksAgainAfterTheDiskWasFull) {
   agent->data(1, 0, "lost?\n");
   ASSERT_TRUE(agent->acknowledged(1, 6));
   EXPECT_EQ(stored("driver"), "lost?\n");
+}
+
+TEST_F(LinkTest, TriesAllRefusedStreamsTogetherAndEverMoreSeldom) {
+  auto agent = connect();
+  logs_->shut = true;
+  constexpr int kStreams = 8;
+  for (int i = 0; i < kStreams; ++i) agent->stream(i, "w" + std::to_string(i));
+  const MonoTime begin = clock_.mono();
+  ASSERT_TRUE(eventually([&] { return logs_->unopened >= 5 * kStreams; }));
+  // Five rounds: pauses of 50, 100, 200 and 400 ms lie between them.
+  EXPECT_GE(clock_.mono() - begin, 700ms);
+  EXPECT_LE(logs_->unopened.load(), 5 * kStreams + kStreams);
+  logs_->shut = false;
+  for (int i = 0; i < kStreams; ++i) EXPECT_TRUE(agent->next("stream"));
 }
 
 TEST_F(LinkTest, TakesTheEndOfAStreamThatIsWholeAfterTheDiskWasFull) {

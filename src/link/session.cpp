@@ -173,8 +173,8 @@ void Session::with_intake(std::function<void(Intake&)> use) {
       auto send = [weak](std::string frame) {
         if (const auto session = weak.lock()) session->send(std::move(frame));
       };
-      auto retry_later = [weak, core = self->core_.get()] {
-        core->timers.after(core->options.retry_after, [weak] {
+      auto retry_later = [weak, core = self->core_.get()](Duration pause) {
+        core->timers.after(pause, [weak] {
           if (const auto session = weak.lock()) session->with_intake([](Intake& intake) { intake.retry(); });
         });
       };

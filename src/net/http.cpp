@@ -1,6 +1,7 @@
 #include "net/http.h"
 
 #include "base/json/json.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <array>
@@ -10,24 +11,6 @@ namespace helio::net {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
-
-/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 when there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = at(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xc0U) != 0x80) return 0;
-  }
-  const unsigned char second = at(1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
-      (first == 0xf4 && second > 0x8f)) {
-    return 0;
-  }
-  return length;
-}
 
 /// Error texts may quote what a peer sent; JSON must be UTF-8.
 std::string as_utf8(std::string_view text) {

@@ -174,6 +174,22 @@ TEST_F(ProcTest, CapturesAShortToolAndStopsALongOne) {
   EXPECT_EQ(slow.error().code(), ErrorCode::deadline_exceeded);
 }
 
+TEST_F(ProcTest, WhatAToolThatTookTooLongHadStartedEndsWithIt) {
+  const std::string file = at("child");
+  // The child keeps the output open and the shell waits for it, so the pid is in the file long before the limit.
+  const auto slow = run_and_capture(shell("sleep 1000 & echo $! > " + file + "; wait"), 2s);
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().code(), ErrorCode::deadline_exceeded);
+  const auto text = read_file(file);
+  ASSERT_TRUE(text) << text.error().text();
+  const pid_t child = std::stoi(*text);
+  // Gone, or a zombie whose new parent has not looked yet.
+  EXPECT_TRUE(eventually([&] {
+    const auto stat = process_stat(child);
+    return !stat || stat->state == 'Z';
+  }));
+}
+
 TEST_F(ProcTest, ReaperLeavesNoZombieAndStealsNoStatus) {
   ASSERT_TRUE(become_subreaper());
   auto reaper = start_reaper(loop_);

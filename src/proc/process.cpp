@@ -160,6 +160,8 @@ Result<std::string> run_and_capture(const SpawnOptions& options, Duration limit)
     in_time = poll(&item, 1, static_cast<int>(std::max<long>(left, 0))) > 0;
   }
   if (!in_time) send_signal(child.pidfd.get(), SIGKILL);
+  // What it started goes with it. Before its status is taken: until then its number, and with it that of the group, is its own.
+  if (options.new_session) ::kill(-child.pid, SIGKILL);
   const std::optional<ExitStatus> end = detail::collect(child, true);
   if (!in_time) return fail(ErrorCode::deadline_exceeded, "{} took longer than {}", options.argv[0], format_duration(limit));
   if (!end) return fail(ErrorCode::internal, "{}: its status is lost", options.argv[0]);

@@ -44,7 +44,8 @@ class Process {
 /// Errors: not_found (no such program), permission_denied, resource_exhausted.
 Result<std::shared_ptr<Process>> spawn(rt::EventLoop& loop, const SpawnOptions& options, std::function<void(ExitStatus)> on_exit);
 
-/// Starts a child and waits for it on this thread; it is killed after `limit`. Gives its stdout, at most 1 MiB of it.
+/// Starts a child and waits for it on this thread; it is killed after `limit`. What it leaves in its session's first process group (a new
+/// session is the default) is killed in either case. Gives its stdout, at most 1 MiB of it.
 /// Errors: those of spawn(), deadline_exceeded, internal when it exits non-zero. For short tools, never on the loop.
 Result<std::string> run_and_capture(const SpawnOptions& options, Duration limit);
 

@@ -1,11 +1,13 @@
 #include "service/packages.h"
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "service/fields.h"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -80,7 +82,8 @@ struct Contents {
 Result<void> check_entry(archive_entry* entry, Contents& contents) {
   const char* raw = ::archive_entry_pathname(entry);
   std::string_view name = raw == nullptr ? std::string_view() : std::string_view(raw);
-  if (name.empty()) return bad_zip("an entry of the zip has no name that can be read");
+  if (name.empty()) return bad_zip(fmt::format("entry {} of the zip has no name, or one that is not UTF-8", contents.names.size() + 1));
+  if (!is_utf8(name)) return bad_zip(fmt::format("the name of entry '{}' is not UTF-8", escape_utf8(name)));
   if (name.starts_with('/') || name.starts_with('\\') || (name.size() > 1 && name[1] == ':')) {
     return bad_zip(fmt::format("entry '{}' has an absolute path; paths in a package are relative to its root", name));
   }
@@ -113,6 +116,23 @@ Result<void> check_links(const Contents& contents) {
   return {};
 }
 
+/// libarchive gives names in the encoding of the thread's locale, and a daemon has none: in that of C every name beyond ASCII is lost.
+class Utf8Names {
+ public:
+  Utf8Names() : locale_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)), former_(locale_ ? ::uselocale(locale_) : nullptr) {}
+  ~Utf8Names() {
+    if (locale_ == nullptr) return;
+    ::uselocale(former_);
+    ::freelocale(locale_);
+  }
+  Utf8Names(const Utf8Names&) = delete;
+  Utf8Names& operator=(const Utf8Names&) = delete;
+
+ private:
+  locale_t locale_;
+  locale_t former_;
+};
+
 struct CloseArchive {
   void operator()(archive* a) const { ::archive_read_free(a); }
 };
@@ -127,6 +147,7 @@ bool is_empty_zip(int fd) {
 
 Result<void> check_zip(int fd, Bytes limit) {
   if (is_empty_zip(fd)) return {};
+  const Utf8Names names;
   const std::unique_ptr<archive, CloseArchive> zip(::archive_read_new());
   if (!zip) return fail(ErrorCode::internal, "libarchive cannot start");
   const auto what = [&] {

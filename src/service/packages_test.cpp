@@ -100,6 +100,32 @@ TEST_F(PackagesTest, an_empty_zip_is_a_zip) {
   EXPECT_TRUE(put) << put.error().text();
 }
 
+TEST_F(PackagesTest, names_are_utf8) {
+  // Two of the same length: the one stands for the other in the bytes of the zip, whose writer refuses some of them.
+  const auto named = [&](const std::string& name, bool flagged) {
+    const std::string path = zip({{std::string(name.size(), '#'), "print(1)", ""}});
+    std::ostringstream read;
+    read << std::ifstream(path, std::ios::binary).rdbuf();
+    std::string bytes = read.str();
+    const std::string stands(name.size(), '#');
+    for (auto at = bytes.find(stands); at != std::string::npos; at = bytes.find(stands, at + 1)) {
+      bytes.replace(at, stands.size(), name);
+      // Bit 11 of the flags, in the header of the entry and in that of the directory: the name is UTF-8.
+      const bool local = bytes.compare(at - 30, 4, std::string("PK\3\4", 4)) == 0;
+      if (flagged) bytes[at - (local ? 23 : 37)] = static_cast<char>(bytes[at - (local ? 23 : 37)] | 8);
+    }
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  };
+  for (const bool flagged : {true, false}) {
+    const std::string file = named("caf\xc3\xa9/\xe6\x97\xa5\xe6\x9c\xac.py", flagged);
+    const auto put = packages.put(digest_of(file), file);
+    EXPECT_TRUE(put) << flagged << ": " << put.error().text();
+  }
+  expect_refused(named("a\xff\xfe.py", false), ErrorCode::invalid_argument, "'a\\xff\\xfe.py'");
+  expect_refused(named("a\xff\xfe.py", true), ErrorCode::invalid_argument, "not UTF-8");
+}
+
 TEST_F(PackagesTest, what_leads_out_is_refused) {
   expect_refused(zip({{"/etc/passwd", "x", ""}}), ErrorCode::invalid_argument, "absolute");
   expect_refused(zip({{"a/../../b", "x", ""}}), ErrorCode::invalid_argument, "'..'");

@@ -1,4 +1,5 @@
 #include "base/json/describe.h"
+#include "base/utf8.h"
 
 #include <boost/json/parser.hpp>
 #include <boost/json/serialize.hpp>
@@ -87,6 +88,9 @@ bool read_int(const Value& v, Reader& r, Int& out) {
   return r.expected("integer", v);
 }
 
+/// Strings that came from outside may hold any bytes; outside of strings JSON is ASCII, so the text as a whole can be looked at.
+std::string valid(std::string text) { return is_utf8(text) ? std::move(text) : escape_utf8(text, "\\\\x"); }
+
 }  // namespace
 
 Result<Value> parse(std::string_view text) {
@@ -102,12 +106,12 @@ Result<Value> parse(std::string_view text) {
   return parser.release();
 }
 
-std::string dump(const Value& value) { return boost::json::serialize(value); }
+std::string dump(const Value& value) { return valid(boost::json::serialize(value)); }
 
 std::string dump_pretty(const Value& value) {
   std::string out;
   pretty(value, out, 0);
-  return out;
+  return valid(std::move(out));
 }
 
 Value merge_diff(const Value& from, const Value& to) {

@@ -31,7 +31,7 @@ using Array = boost::json::array;
 
 /// Text to value. Depth at most 32. Errors: invalid_argument with the byte offset.
 Result<Value> parse(std::string_view text);
-/// Compact text; keys keep their order.
+/// Compact text; keys keep their order. Always valid: a byte that is no part of UTF-8 stands in it as the four characters "\xff".
 std::string dump(const Value& value);
 /// Indented by two spaces, for people.
 std::string dump_pretty(const Value& value);

@@ -75,6 +75,17 @@ TEST(Json, numbers_outside_their_type_are_refused) {
   EXPECT_EQ(decode<Span>(Value("10m"))->d, Duration(10min));
 }
 
+TEST(Json, text_is_valid_whatever_the_strings_hold) {
+  const Value value = Object{{"name", "a\xff\xc3(\xc3\xa9"}, {"k\xfe", Array{"\xed\xa0\x80", "12345678\x80"}}};
+  for (const std::string& text : {dump(value), dump_pretty(value)}) {
+    const auto again = parse(text);
+    ASSERT_TRUE(again) << text;
+    EXPECT_EQ(std::string_view(again->at("name").get_string()), "a\\xff\\xc3(\xc3\xa9");
+    EXPECT_EQ(std::string_view(again->at("k\\xfe").at(0).get_string()), "\\xed\\xa0\\x80");
+    EXPECT_EQ(std::string_view(again->at("k\\xfe").at(1).get_string()), "12345678\\x80");
+  }
+}
+
 TEST(Json, errors_name_the_path) {
   const auto map = decode<std::map<std::string, std::vector<std::int32_t>>>(*parse(R"({"ok":[1],"odd key":[1,"x"]})"));
   ASSERT_FALSE(map);
