@@ -80,7 +80,8 @@ std::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> format, 
 }
 inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::move(error)); }
 
-/// Error of a failed system call: errno_value decides the code (ENOSPC -> storage_full; EMFILE -> resource_exhausted; ENOENT -> not_found; ...).
+/// Error of a failed system call: errno_value decides the code (ENOSPC -> storage_full; EMFILE -> resource_exhausted; ENOENT -> not_found;
+/// ...).
 Error system_error(int errno_value, std::string_view doing);
 
 }  // namespace helio

@@ -52,9 +52,7 @@ Result<void> reload(store::ReadTx& tx, const std::set<std::string>& ids, std::ma
 
 }  // namespace
 
-View::QueueKey View::queue_key(const model::Job& job) {
-  return {9 - job.spec.priority, job.queued_since.value_or(job.created), job.id};
-}
+View::QueueKey View::queue_key(const model::Job& job) { return {9 - job.spec.priority, job.queued_since.value_or(job.created), job.id}; }
 
 Result<View::Changes> View::refresh(store::Store& store) {
   Changes changes;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmath>
 #include <semaphore>
 
 namespace helio::daemon {
@@ -170,6 +171,39 @@ TEST_F(DaemonTest, LooksAfterTheFilesByWhichItIsFound) {
   const auto looked = daemon->look_after_files();
   ASSERT_FALSE(looked);
   EXPECT_EQ(looked.error().code(), ErrorCode::conflict);
+}
+
+TEST(Settings, ValuesOutOfRangeAreNamed) {
+  struct Case {
+    std::string_view path;
+    void (*set)(model::Settings&);
+  };
+  using S = model::Settings;
+  const Case cases[] = {
+      {"$.pool.cpu_overcommit", [](S& s) { s.pool.cpu_overcommit = 0; }},
+      {"$.pool.cpu_overcommit", [](S& s) { s.pool.cpu_overcommit = std::nan(""); }},
+      {"$.pool.memory_share", [](S& s) { s.pool.memory_share = 50; }},
+      {"$.pool.virtual_gpus", [](S& s) { s.pool.virtual_gpus = -3; }},
+      {"$.pool.worker_flavor", [](S& s) { s.pool.worker_flavor = ""; }},
+      {"$.pool.mounts[1]", [](S& s) { s.pool.mounts = {"/data", "x"}; }},
+      {"$.pool.node_disk", [](S& s) { s.pool.node_disk = Bytes{1}; }},
+      {"$.pool.session_root", [](S& s) { s.pool.session_root = "rel"; }},
+      {"$.pool.session_root", [](S& s) { s.pool.session_root = "/tmp/much-too-long"; }},
+      {"$.pool.session_root", [](S& s) { s.pool.session_root = "/etc/passwd"; }},
+      {"$.server.address", [](S& s) { s.server.address = "127.0.0.300"; }},
+      {"$.server.port", [](S& s) { s.server.port = 99999; }},
+      {"$.server.package_limit", [](S& s) { s.server.package_limit = Bytes{0}; }},
+      {"$.keep.logs", [](S& s) { s.keep.logs = Span{-1s}; }},
+  };
+  EXPECT_TRUE(check_settings({}));
+  for (const Case& one : cases) {
+    model::Settings settings;
+    one.set(settings);
+    const auto checked = check_settings(settings);
+    ASSERT_FALSE(checked) << one.path;
+    EXPECT_EQ(checked.error().path(), one.path);
+    EXPECT_EQ(checked.error().code(), ErrorCode::invalid_argument);
+  }
 }
 
 TEST_F(DaemonTest, RefusesASealingKeyThatOthersCanRead) {

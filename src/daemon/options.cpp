@@ -89,7 +89,57 @@ Result<model::Settings> load_settings(const model::Home& home) {
   if (value->is_null()) return model::Settings{};
   auto settings = json::decode<model::Settings>(*value);
   if (!settings) return fail(std::move(settings.error()).during(home.config()));
+  if (auto right = check_settings(*settings); !right) return fail(std::move(right.error()).during(home.config()));
   return std::move(*settings);
+}
+
+namespace {
+
+constexpr std::size_t kSessionRootMax = 12;  ///< Ray's socket names take the rest of the 107 bytes that a path of a socket may have
+constexpr Bytes kLeastDisk = 64_MiB;
+
+std::unexpected<Error> wrong(std::string path, std::string message) {
+  return fail(Error(ErrorCode::invalid_argument, std::move(message)).at(std::move(path)));
+}
+
+Result<void> check_pool(const model::PoolSettings& pool) {
+  if (!(pool.cpu_overcommit >= 0.1 && pool.cpu_overcommit <= 100)) return wrong("$.pool.cpu_overcommit", "expected 0.1 to 100");
+  if (!(pool.memory_share > 0 && pool.memory_share <= 1)) return wrong("$.pool.memory_share", "expected more than 0, at most 1");
+  if (pool.virtual_gpus < 0 || pool.virtual_gpus > 1024) return wrong("$.pool.virtual_gpus", "expected 0 to 1024");
+  if (pool.head_flavor.empty()) return wrong("$.pool.head_flavor", "expected the name of a flavor");
+  if (pool.worker_flavor.empty()) return wrong("$.pool.worker_flavor", "expected the name of a flavor");
+  for (std::size_t i = 0; i < pool.mounts.size(); ++i) {
+    if (!pool.mounts[i].starts_with('/')) return wrong(fmt::format("$.pool.mounts[{}]", i), "expected an absolute path");
+  }
+  if (pool.node_disk.n != 0 && pool.node_disk < kLeastDisk) {
+    return wrong("$.pool.node_disk", fmt::format("expected 0 (10 GiB) or at least {}", format_bytes(kLeastDisk)));
+  }
+  if (!pool.session_root) return {};
+  const std::string& root = *pool.session_root;
+  if (!root.starts_with('/') || root.size() > kSessionRootMax) {
+    return wrong("$.pool.session_root", fmt::format("expected an absolute path of at most {} bytes, got {}", kSessionRootMax, root.size()));
+  }
+  std::error_code error;
+  if (fs::exists(root, error) && !fs::is_directory(root, error)) return wrong("$.pool.session_root", root + " is no folder");
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_settings(const model::Settings& settings) {
+  HELIO_CHECK_OK(check_pool(settings.pool));
+  const model::ServerSettings& server = settings.server;
+  in6_addr address{};
+  const bool v4 = ::inet_pton(AF_INET, server.address.c_str(), &address) == 1;
+  if (!v4 && ::inet_pton(AF_INET6, server.address.c_str(), &address) != 1) {
+    return wrong("$.server.address", fmt::format("'{}' is no IP address", server.address));
+  }
+  if (server.port < 0 || server.port > 65535) return wrong("$.server.port", "expected 0 (any free one) to 65535");
+  if (server.package_limit.n <= 0) return wrong("$.server.package_limit", "expected more than 0");
+  if (settings.keep.logs.d < Duration(0)) return wrong("$.keep.logs", "expected a time that is not negative");
+  if (settings.keep.events.d < Duration(0)) return wrong("$.keep.events", "expected a time that is not negative");
+  if (settings.keep.log_total.n < 0) return wrong("$.keep.log_total", "expected a size that is not negative");
+  return {};
 }
 
 Result<std::string> find_agent(const std::string& asked) {

@@ -26,6 +26,8 @@ bool is_loopback(const std::string& address);
 /// Content of <home>/config.yaml over the defaults; no file: the defaults. Errors: invalid_argument with the field's path and the file's
 /// name, or with line and column; those of reading it.
 Result<model::Settings> load_settings(const model::Home& home);
+/// Values that no default could be better than. Error: invalid_argument with the path of the field.
+Result<void> check_settings(const model::Settings& settings);
 /// Path of helio-agent. Error: not_found.
 Result<std::string> find_agent(const std::string& asked);
 

@@ -67,6 +67,19 @@ std::string url_of(const std::string& address, std::uint16_t port) {
   return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port);
 }
 
+/// Not refused: such a flavor can only be made while a daemon runs.
+Result<void> warn_of_missing_flavors(store::Store& store, const model::PoolSettings& pool) {
+  HELIO_TRY(flavors, store::list<model::Flavor>(store));
+  for (const auto& [field, name] : {std::pair("head_flavor", pool.head_flavor), std::pair("worker_flavor", pool.worker_flavor)}) {
+    if (std::ranges::find(flavors.items, name, [](const model::Flavor& flavor) { return flavor.name.value; }) != flavors.items.end())
+      continue;
+    log::warn(
+        "config.yaml, $.pool.{}: there is no flavor '{}'; jobs that do not name one are refused until `helio flavors set {}` makes it",
+        field, name, name);
+  }
+  return {};
+}
+
 /// What exists before anything is wired, so that the rest can refer to it.
 struct Ground {
   std::unique_ptr<store::LockFile> lock;
@@ -173,6 +186,7 @@ struct Daemon::Impl {
 Result<void> Daemon::Impl::start() {
   HELIO_CHECK_OK(tokens.ensure_admin(home.admin_token()));
   HELIO_CHECK_OK(service::ensure_default_flavors(*ground.store, clock, ground.settings));
+  HELIO_CHECK_OK(warn_of_missing_flavors(*ground.store, ground.settings.pool));
   loop.start();
   HELIO_CHECK_OK(listen());
   const std::string host_and_port = url.substr(std::string_view("http://").size());
