@@ -31,12 +31,19 @@ constexpr std::size_t kLogTail = 2000;
 // The glibc wrapper is newer than the C library that we promise to run on.
 UniqueFd pidfd_of(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
+/// A folder that was there before keeps its mode: somebody may have named /tmp, or the root of the file system.
 Result<void> make_home(const model::Home& home) {
   std::error_code error;
-  fs::create_directories(fs::path(home.root), error);
+  if (const fs::path parent = fs::path(home.root).parent_path(); !parent.empty()) fs::create_directories(parent, error);
   if (error) return fail(system_error(error.value(), "make " + home.root));
-  if (::chmod(home.root.c_str(), 0700) != 0) return fail(system_error(errno, "protect " + home.root));
-  return {};
+  if (::mkdir(home.root.c_str(), 0700) == 0) return {};
+  if (errno != EEXIST) return fail(system_error(errno, "make " + home.root));
+  struct stat info{};
+  if (::stat(home.root.c_str(), &info) != 0) return fail(system_error(errno, "open " + home.root));
+  if (!S_ISDIR(info.st_mode)) return fail(ErrorCode::precondition_failed, "{} is no folder: choose another --home", home.root);
+  if ((info.st_mode & 0077U) == 0) return {};
+  return fail(ErrorCode::precondition_failed,
+              "other users can enter {}: a data folder holds secrets; choose another --home, or chmod 700 it", home.root);
 }
 
 Result<std::vector<std::string>> daemon_environment(const model::Home& home) {

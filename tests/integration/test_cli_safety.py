@@ -8,10 +8,11 @@ import socket
 import stat
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
-from heliostat import BIN, eventually
+from heliostat import BIN, Heliostat, eventually
 
 
 @pytest.fixture
@@ -278,3 +279,29 @@ def test_a_gitignore_that_is_a_fifo_does_not_hang(heliostat, tmp_path):
     (tmp_path / "a.py").write_text("1")
     os.mkfifo(tmp_path / ".gitignore")
     assert ".gitignore" in heliostat.helio("submit", "--working-dir", tmp_path, "--", "true", check=64, timeout=10).stderr
+
+
+def test_a_folder_that_was_there_keeps_its_mode(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    it = Heliostat(folder=shared)
+    refused = it.helio("up", check=70)
+    assert "chmod 700" in refused.stderr and (shared.stat().st_mode & 0o777) == 0o755
+    made = Heliostat(folder=tmp_path / "new")
+    shutil.rmtree(made.home)
+    made.helio("up", check=0)
+    assert (made.home.stat().st_mode & 0o777) == 0o700
+    made.helio("down", check=0)
+
+
+def test_a_session_root_that_was_there_keeps_its_mode(tmp_path):
+    root = Path("/tmp") / f"hr{os.getpid() % 10000}"
+    root.mkdir(mode=0o755)
+    it = Heliostat(settings={"pool": {"session_root": str(root)}})
+    try:
+        it.helio("up", check=0)
+        assert (root.stat().st_mode & 0o777) == 0o755
+    finally:
+        it.helio("down")
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(it.home, ignore_errors=True)

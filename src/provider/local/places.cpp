@@ -44,21 +44,26 @@ std::string choose_folder(const std::string& root, const std::string& home) {
 }
 
 /// A folder in a place that everybody may write to: make it or prove that it is ours and nobody else's.
-Result<void> own_folder(const std::string& path) {
+/// `ours`: nobody else has a use for it, so it is made private. A folder that an administrator named keeps its mode.
+Result<void> own_folder(const std::string& path, bool ours) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail(system_error(errno, "make folder " + path));
   const proc::Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info{};
   if (!fd || fstat(fd.get(), &info) != 0) return fail(system_error(errno, "open folder " + path));
   if (info.st_uid != geteuid())
     return fail(ErrorCode::precondition_failed, "{} belongs to user {}, not to this daemon's", path, info.st_uid);
-  if ((info.st_mode & 0077U) != 0 && fchmod(fd.get(), 0700) != 0) return fail(system_error(errno, "close " + path));
+  if (!ours && (info.st_mode & 0022U) != 0) {
+    return fail(ErrorCode::precondition_failed, "others can write to {} (pool.session_root): chmod go-w it, or name another folder", path);
+  }
+  if (ours && (info.st_mode & 0077U) != 0 && fchmod(fd.get(), 0700) != 0) return fail(system_error(errno, "close " + path));
   return {};
 }
 
 }  // namespace
 
 Places::Places(model::Home home, std::string session_root) : home_(std::move(home)), session_root_(std::move(session_root)) {
-  if (session_root_.empty()) session_root_ = fmt::format("/tmp/hs{}", geteuid());
+  own_root_ = session_root_.empty();
+  if (own_root_) session_root_ = fmt::format("/tmp/hs{}", geteuid());
   while (session_root_.size() > 1 && session_root_.ends_with('/')) session_root_.pop_back();
   const std::string path = canonical(home_.root);
   const std::string hash = sha256_hex(path);
@@ -68,8 +73,8 @@ Places::Places(model::Home home, std::string session_root) : home_(std::move(hom
 }
 
 Result<void> Places::prepare() const {
-  HELIO_CHECK_OK(own_folder(session_root_));
-  HELIO_CHECK_OK(own_folder(session_folder_));
+  HELIO_CHECK_OK(own_folder(session_root_, own_root_));
+  HELIO_CHECK_OK(own_folder(session_folder_, true));
   if (access(marker(session_folder_).c_str(), F_OK) == 0) return {};
   return proc::write_file(marker(session_folder_), canonical(home_.root));
 }

@@ -41,6 +41,7 @@ class Places {
  private:
   model::Home home_;
   std::string session_root_;
+  bool own_root_ = false;  ///< nobody named another one
   std::string home_id_;
   std::string session_folder_;
   std::uint32_t number_ = 0;  ///< of this home, from its hash

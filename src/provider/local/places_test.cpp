@@ -61,9 +61,11 @@ TEST_F(PlacesTest, SessionFolderIsClosedToOthersAndNotTakenFromThem) {
   ASSERT_EQ(stat(a.session_folder().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0700U);
   ASSERT_EQ(chmod((folder_ + "/s").c_str(), 0777), 0);
+  EXPECT_FALSE(a.prepare()) << "others could lay something there";
+  ASSERT_EQ(chmod((folder_ + "/s").c_str(), 0755), 0);
   ASSERT_TRUE(a.prepare());
   ASSERT_EQ(stat((folder_ + "/s").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777U, 0700U) << "closed again";
+  EXPECT_EQ(info.st_mode & 0777U, 0755U) << "a named folder keeps its mode";
   ASSERT_TRUE(proc::wipe(folder_ + "/s"));
   ASSERT_EQ(symlink("/tmp", (folder_ + "/s").c_str()), 0);
   EXPECT_FALSE(a.prepare()) << "a link that somebody laid there";
