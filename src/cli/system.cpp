@@ -5,6 +5,7 @@
 #include "cli/daemon.h"
 #include "cli/table.h"
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -61,7 +62,7 @@ std::string left_behind(const std::vector<model::Job>& jobs) {
 Result<int> down(const Context& context, bool stop_jobs) {
   auto api = ApiClient::connect(context);
   bool answers = api && daemon_answers((*api)->url(), 2s);
-  if (stop_jobs && api && !answers && context.url.empty()) {
+  if (stop_jobs && !answers && context.url.empty() && ::access(context.home.store().c_str(), F_OK) == 0) {
     // Jobs that an earlier `helio down` left running end only by a daemon.
     HELIO_CHECK_OK(daemon_up(context));
     api = ApiClient::connect(context);
