@@ -31,7 +31,7 @@ constexpr std::size_t kLogTail = 2000;
 // The glibc wrapper is newer than the C library that we promise to run on.
 UniqueFd pidfd_of(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-/// A folder that was there before keeps its mode: somebody may have named /tmp, or the root of the file system.
+/// A folder that holds something keeps its mode: somebody may have named /tmp, or the root of the file system.
 Result<void> make_home(const model::Home& home) {
   std::error_code error;
   if (const fs::path parent = fs::path(home.root).parent_path(); !parent.empty()) fs::create_directories(parent, error);
@@ -42,6 +42,10 @@ Result<void> make_home(const model::Home& home) {
   if (::stat(home.root.c_str(), &info) != 0) return fail(system_error(errno, "open " + home.root));
   if (!S_ISDIR(info.st_mode)) return fail(ErrorCode::precondition_failed, "{} is no folder: choose another --home", home.root);
   if ((info.st_mode & 0077U) == 0) return {};
+  if (info.st_uid == ::geteuid() && fs::is_empty(home.root, error) && !error) {
+    if (::chmod(home.root.c_str(), 0700) != 0) return fail(system_error(errno, "protect " + home.root));
+    return {};
+  }
   return fail(ErrorCode::precondition_failed,
               "other users can enter {}: a data folder holds secrets; choose another --home, or chmod 700 it", home.root);
 }

@@ -57,7 +57,7 @@ def listening_ports():
 class Heliostat:
     def __init__(self, folder=None, settings=None):
         self.home = Path(folder or tempfile.mkdtemp(prefix="helio-it-"))
-        self.home.mkdir(exist_ok=True)
+        self.home.mkdir(mode=0o700, exist_ok=True)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("HELIOSTAT_", "RAY_"))}
         self.env["HELIOSTAT_HOME"] = str(self.home)
         self.env["HELIOSTAT_INTEGRATION"] = "1"

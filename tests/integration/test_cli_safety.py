@@ -284,6 +284,7 @@ def test_a_gitignore_that_is_a_fifo_does_not_hang(heliostat, tmp_path):
 def test_a_folder_that_was_there_keeps_its_mode(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir(mode=0o755)
+    (shared / "theirs").touch()
     it = Heliostat(folder=shared)
     refused = it.helio("up", check=70)
     assert "chmod 700" in refused.stderr and (shared.stat().st_mode & 0o777) == 0o755
