@@ -66,7 +66,11 @@ def test_a_queue_of_ten_on_a_pool_that_holds_fewer(real, examples, tmp_path):
     assert re.search(r"best accuracy=0\.9\d", logs["tune"])
     assert rows["fails"]["verdict"]["cause"] == "entrypoint.exit" and rows["fails"]["exit_code"] == 3 and "task failed" in logs["fails"]
     assert rows["retry"]["attempts"] == 2 and rows["retry"]["ledger"] == {"user": 1}
-    address = next(node["address"] for node in real.nodes(jobs["on-worker"]) if node["role"] == "worker")
+    for name, job in jobs.items():
+        for attempt in real.attempts(job)[:-1]:
+            print(f"{name}: an attempt before the last: {attempt['verdict']}")
+    last = real.attempts(jobs["on-worker"])[-1]["id"]
+    address = next(node["address"] for node in real.nodes(jobs["on-worker"]) if node["role"] == "worker" and node["attempt"] == last)
     assert "index 1" in logs["on-worker"] and f"at {address}" in logs["on-worker"]
     assert "cpus" in logs["script"]
     assert "notes 8 from ['1', '2']" in logs["tasks"]
