@@ -40,6 +40,11 @@ bool is_exception(std::string_view line) {
   return std::ranges::any_of(kEnds, [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
+/// What Ray itself writes before the entrypoint does.
+bool is_preamble(std::string_view line) {
+  return line.starts_with("Running entrypoint for job ") || line.ends_with("-- Runtime env is setting up.");
+}
+
 std::string cut(std::string text) {
   if (text.size() <= kReason) return text;
   std::size_t end = kReason;
@@ -65,7 +70,7 @@ std::string reason_in(std::string_view output) {
     const std::string line = plain(at == std::string_view::npos ? output : output.substr(at + 1));
     output = at == std::string_view::npos ? std::string_view() : output.substr(0, at);
     if (is_exception(line)) return cut(line);
-    if (last.empty()) last = line;
+    if (last.empty() && !is_preamble(line)) last = line;
   }
   return last.empty() ? last : "its last line is: " + cut(std::move(last));
 }

@@ -28,6 +28,9 @@ TEST(DriverOutput, OtherwiseItIsTheLastLine) {
             "its last line is: main.sh: line 3: nosuch: command not found");
   EXPECT_EQ(reason_in(" 10%|#  |\r 20%|## |\n"), "its last line is:  20%|## |");
   EXPECT_EQ(reason_in("Note: all is well"), "its last line is: Note: all is well");
+  EXPECT_EQ(
+      reason_in("2026-11-30 11:01:54,007\tINFO job_manager.py:581 -- Runtime env is setting up.\nRunning entrypoint for job j-1: false\n"),
+      "");
   EXPECT_EQ(reason_in("\n \n"), "");
   EXPECT_EQ(reason_in(""), "");
   EXPECT_EQ(reason_in(std::string(199, 'x') + "\u00e9" + "yz"), "its last line is: " + std::string(199, 'x') + "\u2026");
