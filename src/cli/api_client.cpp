@@ -219,6 +219,8 @@ Result<std::vector<model::Node>> ApiClient::nodes(const std::string& id) {
 }
 
 Result<std::string> ApiClient::resolve_job(const std::string& what) {
+  // An unset variable of a script: every id begins with nothing.
+  if (what.empty()) return fail(ErrorCode::invalid_argument, "the job is empty: give an id, a unique prefix, a name, or last");
   if (looks_like_job_id(what)) return what;
   if (what == "last") {
     HELIO_TRY(newest, list("/v1/jobs", 1));

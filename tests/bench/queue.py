@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A long queue of short jobs on real Ray, on a pool that holds two at a time: all end right, never more than the pool, and the daemon
-does not grow. --jobs 200 takes some 45 minutes on two cores; 20 by default. Memory is compared from the tenth part of the queue on.
+does not grow. 20 jobs by default. Memory is compared from the tenth part of the queue on.
 """
 import argparse
 import os

@@ -111,6 +111,14 @@ def test_a_name_means_the_job_that_lives(daemon):
     assert daemon.helio("show", "twin", check=0).stdout.startswith(third)
 
 
+def test_an_empty_name_means_no_job(stubbed):
+    job = stubbed.submit("--", "true")
+    stubbed.wait(job)
+    for command in ("rm", "stop", "show", "rerun"):
+        assert "the job is empty" in stubbed.helio(command, "", check=64).stderr
+    assert stubbed.job(job)["state"] == "succeeded"
+
+
 def test_stop_says_what_it_does(daemon):
     job = daemon.submit("--name", "kept", "--retain", "all=1h", "--", "sleep", "60")
     daemon.until(job, ["running"])
