@@ -1,5 +1,6 @@
 #include "agent/node_dir.h"
 
+#include "model/daemon_file.h"
 #include "proc/files.h"
 
 namespace helio::agent {
@@ -44,8 +45,8 @@ Result<std::string> daemon_address(const NodeFiles& files) {
   if (!files.daemon_file.empty()) {
     auto text = proc::read_file(files.daemon_file);
     if (text) {
-      HELIO_TRY(value, json::parse(*text));
-      if (value.is_object()) url = text_in(value.get_object(), "url");
+      HELIO_TRY(file, json::parse_as<model::DaemonFile>(*text, json::Unknown::ignore));
+      url = std::move(file.url);
     } else if (url.empty()) {
       return fail(std::move(text).error());
     }

@@ -14,8 +14,8 @@ constexpr std::string_view kSubmit = "POST /v1/jobs";
 constexpr std::string_view kRerun = "POST /v1/jobs/{id}/rerun";
 constexpr Duration kLongestWait = 1h;
 
-net::Response created(const model::Job& job) {
-  net::Response out = reply(job, 201);
+net::Response created(const model::Job& job, std::string document) {
+  net::Response out = net::Response::json(201, std::move(document));
   out.headers.emplace_back("Location", "/v1/jobs/" + job.id.value);
   return out;
 }
@@ -23,8 +23,9 @@ net::Response created(const model::Job& job) {
 Result<net::Response> submit(Context& context, Call& call) {
   HELIO_TRY(spec, call.body<model::JobSpec>());
   HELIO_TRY(idempotency, call.idempotency(kSubmit));
-  HELIO_TRY(job, context.jobs.submit(call.caller, spec, idempotency));
-  return created(job);
+  std::string document;
+  HELIO_TRY(job, context.jobs.submit(call.caller, spec, idempotency, &document));
+  return created(job, std::move(document));
 }
 
 Result<net::Response> preview(Context& context, Call& call) {
@@ -104,8 +105,9 @@ Result<net::Response> stop(Context& context, Call& call) {
 
 Result<net::Response> rerun(Context& context, Call& call) {
   HELIO_TRY(idempotency, call.idempotency(kRerun));
-  HELIO_TRY(job, context.jobs.rerun(call.caller, call.job(), idempotency));
-  return created(job);
+  std::string document;
+  HELIO_TRY(job, context.jobs.rerun(call.caller, call.job(), idempotency, &document));
+  return created(job, std::move(document));
 }
 
 Result<net::Response> remove(Context& context, Call& call) {

@@ -18,19 +18,16 @@ class LogBody final : public net::BodySource {
   explicit LogBody(std::unique_ptr<service::LogReader> reader) : reader_(std::move(reader)) {}
 
   Piece next() override {
-    if (!reader_) return {Piece::Kind::end, {}};
+    if (ended_) return {Piece::Kind::end, {}};
     Piece piece;
     auto state = reader_->next(piece.bytes);
     if (!state) {
-      // The status line is out already: the end of the text has to say that it is not the end of the log.
+      // The status line is out already, and a word in the text would be taken for a part of the log.
       log::warn("reading a log: {}", state.error().text());
-      reader_.reset();
-      piece.bytes += "\n[heliostat] the log cannot be read further: " + state.error().message() + "\n";
-      piece.kind = Piece::Kind::data;
-      return piece;
+      return {Piece::Kind::failed, {}};
     }
     if (!piece.bytes.empty()) {
-      if (*state == service::LogReader::State::end) reader_.reset();
+      ended_ = *state == service::LogReader::State::end;
       piece.kind = Piece::Kind::data;
     } else {
       piece.kind = *state == service::LogReader::State::end ? Piece::Kind::end : Piece::Kind::pending;
@@ -41,6 +38,7 @@ class LogBody final : public net::BodySource {
 
  private:
   std::unique_ptr<service::LogReader> reader_;
+  bool ended_ = false;
 };
 
 Result<service::LogQuery> log_query(Context& context, Call& call) {

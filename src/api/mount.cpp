@@ -80,10 +80,20 @@ Result<void> check_query(const Route& route, const net::Request& request) {
   return {};
 }
 
+/// A body that nothing reads would be a wish that nobody hears. `{}` and `null` are what some clients send for none.
+Result<void> check_body(const Route& route, const net::Request& request) {
+  if (route.body != nullptr || route.spool || request.body.find_first_not_of(" \t\r\n") == std::string::npos) return {};
+  const auto body = json::parse(request.body);
+  const bool none = body && (body->is_null() || (body->is_object() && body->get_object().empty()));
+  if (!none) return fail(Error(ErrorCode::invalid_argument, "this request takes no body").at("$"));
+  return {};
+}
+
 Result<net::Response> serve(Context& context, const Route& route, net::Request& request) {
   HELIO_TRY(caller, admit(context, route, request));
   HELIO_CHECK_OK(check_params(request));
   HELIO_CHECK_OK(check_query(route, request));
+  HELIO_CHECK_OK(check_body(route, request));
   Call call(request, std::move(caller));
   HELIO_CHECK_OK(authorise_owner(context, route, call));
   return route.handle(context, call);

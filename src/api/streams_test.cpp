@@ -166,6 +166,33 @@ class LogsTest : public testing::Test {
   store::StreamKey key_;
 };
 
+TEST_F(LogsTest, ThatCannotBeReadToTheEndDoNotEndAsIfTheyWereWhole) {
+  std::string text;
+  for (int i = 0; text.size() < (1U << 20U); ++i) text += std::to_string(i) + "\n";
+  print(text);
+  end();
+  ASSERT_TRUE(world_.log_store->seal(key_.attempt));
+  EXPECT_EQ(world_.send("viewer", "GET", target()).body, text);
+  int damaged = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(world_.home.logs())) {
+    if (entry.path().extension() != ".zst") continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(entry.file_size() / 2));
+    file << std::string(64, 'x');
+    ++damaged;
+  }
+  ASSERT_EQ(damaged, 1);
+  net::ClientRequest request;
+  request.target = target();
+  std::string got;
+  const auto response = world_.client("viewer")->stream(request, [&](std::string_view bytes) {
+    got += bytes;
+    return true;
+  });
+  EXPECT_FALSE(response && response->status == 200) << "the client cannot tell";
+  EXPECT_TRUE(text.starts_with(got)) << "nothing but the log is in the text";
+}
+
 TEST_F(LogsTest, AreReadAsText) {
   print("one\ntwo\nthree\n");
   const auto all = world_.send("viewer", "GET", target());

@@ -54,7 +54,7 @@ struct World::Parts {
         jobs(*world.store, *sealer, clock, rng, settings, world.home, world.log_store.get()),
         logs(*world.store, *world.log_store),
         images(*world.store, clock, probe),
-        flavors(*world.store, clock),
+        flavors(*world.store, clock, settings),
         packages(world.home, settings),
         feed(*world.store, feed_executor),
         context{.jobs = jobs,

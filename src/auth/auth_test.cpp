@@ -94,13 +94,15 @@ TEST(Sealer, a_key_that_others_may_read_or_that_is_broken_is_refused_and_kept) {
   EXPECT_EQ(**read_secret_file(path), "not a key\n") << "a backup may repair it; a new key would not";
 }
 
-TEST(SecretFile, links_and_folders_are_refused) {
+TEST(SecretFile, links_folders_and_pipes_are_refused) {
   const Folder folder;
   EXPECT_FALSE(read_secret_file(folder.file("absent"))->has_value());
   ASSERT_TRUE(write_secret_file(folder.file("real"), "x"));
   fs::create_symlink(folder.file("real"), folder.file("link"));
   EXPECT_FALSE(read_secret_file(folder.file("link")));
   EXPECT_FALSE(read_secret_file(folder.file("")));
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(read_secret_file(folder.file("pipe"))) << "and nobody waits for a writer";
   ASSERT_TRUE(write_secret_file(folder.file("real"), std::string(5000, 'x')));
   EXPECT_FALSE(read_secret_file(folder.file("real")));
   EXPECT_FALSE(write_secret_file(folder.file("no/such/folder"), "x"));

@@ -46,7 +46,7 @@ Result<void> sync_folder_of(const std::string& path) {
 }  // namespace
 
 Result<std::optional<std::string>> read_secret_file(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.get() < 0) {
     if (errno == ENOENT) return std::optional<std::string>{};
     return fail(system_error(errno, "open " + path));

@@ -74,7 +74,7 @@ bool daemon_answers(const std::string& url, Duration deadline) {
 
 Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
   std::string url = context.url;
-  std::optional<DaemonFile> daemon;
+  std::optional<model::DaemonFile> daemon;
   if (url.empty()) {
     HELIO_TRY(file, running_daemon(context.home));
     url = file.url;
@@ -230,6 +230,15 @@ Result<std::string> ApiClient::resolve_job(const std::string& what) {
   HELIO_TRY(items, list("/v1/jobs"));
   HELIO_TRY(jobs, decode_items<model::Job>(items));
   return choose_job(jobs, what, SystemClock::instance().now());
+}
+
+Result<std::vector<std::string>> ApiClient::resolve_jobs(const std::vector<std::string>& whats) {
+  std::vector<std::string> ids;
+  for (const std::string& what : whats) {
+    HELIO_TRY(id, resolve_job(what));
+    if (std::ranges::find(ids, id) == ids.end()) ids.push_back(std::move(id));
+  }
+  return ids;
 }
 
 namespace {

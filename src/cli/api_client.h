@@ -49,11 +49,13 @@ class ApiClient {
   /// only one that has not ended, or the newest when all have.
   /// Errors: not_found; conflict naming the candidates when several live, or begin so.
   Result<std::string> resolve_job(const std::string& what);
+  /// The same of several, before anything is done to one of them; a job that is meant twice comes once.
+  Result<std::vector<std::string>> resolve_jobs(const std::vector<std::string>& whats);
 
   [[nodiscard]] const std::string& url() const { return url_; }
 
  private:
-  ApiClient(std::string url, std::unique_ptr<net::HttpClient> http, std::optional<DaemonFile> daemon)
+  ApiClient(std::string url, std::unique_ptr<net::HttpClient> http, std::optional<model::DaemonFile> daemon)
       : url_(std::move(url)), http_(std::move(http)), daemon_(std::move(daemon)) {}
   /// A request may open a new connection, by when the port can be another program's.
   [[nodiscard]] Result<void> check_daemon() const;
@@ -62,7 +64,7 @@ class ApiClient {
 
   std::string url_;
   std::unique_ptr<net::HttpClient> http_;
-  std::optional<DaemonFile> daemon_;  ///< none when the user named the URL
+  std::optional<model::DaemonFile> daemon_;  ///< none when the user named the URL
 };
 
 /// The one of `jobs` (newest first) that a name or the beginning of an id means; see ApiClient::resolve_job.

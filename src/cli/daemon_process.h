@@ -2,6 +2,7 @@
 // The daemon of a home as a process: which one it is, and whether it still runs.
 
 #include "base/error.h"
+#include "model/daemon_file.h"
 #include "model/home.h"
 
 #include <sys/types.h>
@@ -11,20 +12,12 @@
 
 namespace helio::cli {
 
-/// Content of <home>/daemon.json.
-struct DaemonFile {
-  std::int64_t pid = 0;
-  std::uint64_t start_ticks = 0;  ///< with the boot id, tells whether `pid` is still that process
-  std::string boot_id;
-  std::string url;
-  std::string version;
-};
 /// Error: not_found when no daemon has run here, internal when the file is damaged.
-Result<DaemonFile> read_daemon_file(const model::Home& home);
+Result<model::DaemonFile> read_daemon_file(const model::Home& home);
 /// The process that wrote the file lives. What listens at its URL otherwise is somebody else's.
-bool is_alive(const DaemonFile& file);
+bool is_alive(const model::DaemonFile& file);
 /// The daemon of this home that runs now. Error: unavailable when none does.
-Result<DaemonFile> running_daemon(const model::Home& home);
+Result<model::DaemonFile> running_daemon(const model::Home& home);
 
 /// Who holds the lock of a data folder, whatever daemon.json says.
 struct LockHolder {

@@ -160,9 +160,9 @@ Result<int> wait(const Context& context, const std::vector<std::string>& whats, 
     deadline = SystemClock::instance().mono() + *patience;
   }
   HELIO_TRY(api, ApiClient::connect(context));
+  HELIO_TRY(ids, api->resolve_jobs(whats));
   int code = 0;
-  for (const std::string& what : whats) {
-    HELIO_TRY(id, api->resolve_job(what));
+  for (const std::string& id : ids) {
     HELIO_TRY(job, wait_for_end(context, id, deadline));
     if (context.output() == Output::table) {
       fmt::print("{}  {}  {}  exit code {}\n", id, job.spec.name, json::enum_name(job.state), exit_code_of(job));
@@ -184,20 +184,20 @@ Result<bool> keeps_nodes(ApiClient& api, const std::string& id) {
 
 Result<int> stop(const Context& context, const std::vector<std::string>& whats, bool and_wait) {
   HELIO_TRY(api, ApiClient::connect(context));
-  std::vector<std::string> ids;
-  for (const std::string& what : whats) {
-    HELIO_TRY(id, api->resolve_job(what));
+  HELIO_TRY(ids, api->resolve_jobs(whats));
+  std::vector<std::string> stopping;
+  for (const std::string& id : ids) {
     HELIO_TRY(kept, keeps_nodes(*api, id));
     HELIO_TRY(reply, api->send("POST", target(id, "/stop"), nullptr));
     HELIO_TRY(job, json::decode<model::Job>(reply, json::Unknown::ignore));
     // The reply shows the state in which the stop found the job.
     const bool ended = is_terminal(job.state);
     fmt::print("{}  {}{}\n", id, ended ? json::enum_name(job.state) : "stopping", kept && ended ? "; its kept nodes are given back" : "");
-    if (!ended) ids.push_back(id);
+    if (!ended) stopping.push_back(id);
   }
   if (!and_wait) return 0;
   std::fflush(stdout);
-  for (const std::string& id : ids) {
+  for (const std::string& id : stopping) {
     HELIO_TRY(job, wait_for_end(context, id, std::nullopt));
     fmt::print("{}  {}\n", id, json::enum_name(job.state));
   }
@@ -224,8 +224,8 @@ Result<int> rerun(const Context& context, const std::string& what, bool follow, 
 
 Result<int> rm(const Context& context, const std::vector<std::string>& whats) {
   HELIO_TRY(api, ApiClient::connect(context));
-  for (const std::string& what : whats) {
-    HELIO_TRY(id, api->resolve_job(what));
+  HELIO_TRY(ids, api->resolve_jobs(whats));
+  for (const std::string& id : ids) {
     HELIO_CHECK_OK(api->remove(target(id)));
     fmt::print("{}  removed\n", id);
   }

@@ -40,13 +40,19 @@ std::string base_folder(const SpecFlags& flags) {
 }
 
 /// Flags name paths below the current folder, a job file below its own: both are made absolute before they meet.
-SpecFlags with_absolute_paths(SpecFlags flags) {
-  const auto absolute = [](std::string& path) {
-    if (!path.empty() && !path.contains("://")) path = std::filesystem::absolute(path).lexically_normal().string();
+Result<SpecFlags> with_absolute_paths(SpecFlags flags) {
+  const auto absolute = [](std::string& path) -> Result<void> {
+    if (!path.empty() && !path.contains("://")) {
+      std::error_code error;
+      const std::filesystem::path whole = std::filesystem::absolute(path, error);
+      if (error) return fail(system_error(error.value(), "find " + path + " below the current folder"));
+      path = whole.lexically_normal().string();
+    }
     if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return {};
   };
-  absolute(flags.working_dir);
-  for (std::string& module : flags.py_modules) absolute(module);
+  HELIO_CHECK_OK(absolute(flags.working_dir));
+  for (std::string& module : flags.py_modules) HELIO_CHECK_OK(absolute(module));
   return flags;
 }
 
@@ -66,7 +72,8 @@ void hint_at_files(const Context& context, const json::Object& spec) {
 
 Result<Prepared> prepare(const Context& context, const SubmitFlags& flags) {
   Prepared out;
-  HELIO_TRY(spec, build_spec(with_absolute_paths(flags.spec), context.rest, from_environment));
+  HELIO_TRY(given, with_absolute_paths(flags.spec));
+  HELIO_TRY(spec, build_spec(given, context.rest, from_environment));
   if (!flags.quiet) hint_at_files(context, spec);
   HELIO_TRY(uploads, pack_code(spec, base_folder(flags.spec), flags.spec.excludes));
   out.spec = std::move(spec);

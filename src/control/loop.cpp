@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kRounds = 100;          ///< of one run; a run that needs more goes on in the next
 constexpr Duration kAfterError = 1s;  ///< before a step that failed is tried again
-constexpr Duration kGather = 1ms;     ///< between two runs: a burst of commits is looked at together, one after quiet at once
+constexpr Duration kGather = 4ms;     ///< between two runs: a burst of commits is looked at together, one after quiet at once
 constexpr Duration kHousekeeping = 60s;
 constexpr int kCompactEvery = 60;  ///< in housekeepings
 const provider::Grace kGrace{};

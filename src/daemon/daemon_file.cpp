@@ -1,29 +1,26 @@
 #include "daemon/daemon_file.h"
 
-#include "base/json/describe.h"
 #include "proc/files.h"
 
 #include <charconv>
 
 namespace helio::daemon {
 
-BOOST_DESCRIBE_STRUCT(DaemonFile, (), (pid, start_ticks, boot_id, url, version))
-
-Result<void> write_daemon_file(const model::Home& home, const DaemonFile& file) {
+Result<void> write_daemon_file(const model::Home& home, const model::DaemonFile& file) {
   return proc::write_file(home.daemon_file(), json::dump_pretty(json::encode(file)) + "\n", 0600);
 }
 
-bool is_written(const model::Home& home, const DaemonFile& file) {
+bool is_written(const model::Home& home, const model::DaemonFile& file) {
   const auto text = proc::read_file(home.daemon_file(), 1U << 16U);
   if (!text) return false;
-  const auto there = json::parse_as<DaemonFile>(*text, json::Unknown::ignore);
+  const auto there = json::parse_as<model::DaemonFile>(*text, json::Unknown::ignore);
   return there && *there == file;
 }
 
 std::optional<std::uint16_t> former_port(const model::Home& home) {
   const auto text = proc::read_file(home.daemon_file(), 1U << 16U);
   if (!text) return std::nullopt;
-  const auto file = json::parse_as<DaemonFile>(*text, json::Unknown::ignore);
+  const auto file = json::parse_as<model::DaemonFile>(*text, json::Unknown::ignore);
   if (!file) return std::nullopt;
   const std::size_t colon = file->url.rfind(':');
   std::uint16_t port = 0;
@@ -35,5 +32,3 @@ std::optional<std::uint16_t> former_port(const model::Home& home) {
 }
 
 }  // namespace helio::daemon
-
-HELIO_JSON_DEFINE(helio::daemon::DaemonFile)

@@ -53,7 +53,7 @@ class DaemonTest : public testing::Test {
     EXPECT_TRUE(response) << response.error().text();
     return response ? std::move(*response) : net::ClientResponse{};
   }
-  DaemonFile file() { return *json::parse_as<DaemonFile>(*proc::read_file(options_.home.daemon_file())); }
+  model::DaemonFile file() { return *json::parse_as<model::DaemonFile>(*proc::read_file(options_.home.daemon_file())); }
 
   std::string root_;
   Options options_;
@@ -103,7 +103,7 @@ TEST_F(DaemonTest, TakesAnotherPortWhenItsFormerOneIsTaken) {
   const std::string url = other->url();
   options_.home.root = root_ + "/second";
   ASSERT_TRUE(proc::make_folders(options_.home.root));
-  DaemonFile former;
+  model::DaemonFile former;
   former.url = url;
   ASSERT_TRUE(write_daemon_file(options_.home, former));
   const auto daemon = must_start();
@@ -158,7 +158,7 @@ TEST_F(DaemonTest, SettingsThatAreNoFileAreRefusedAtOnce) {
 
 TEST_F(DaemonTest, LooksAfterTheFilesByWhichItIsFound) {
   const auto daemon = must_start();
-  const DaemonFile before = file();
+  const model::DaemonFile before = file();
   for (const char* wrong : {"", "junk", "{}"}) {
     ASSERT_TRUE(proc::write_file(options_.home.daemon_file(), wrong));
     EXPECT_TRUE(daemon->look_after_files());

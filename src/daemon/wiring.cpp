@@ -142,7 +142,7 @@ struct Daemon::Impl {
   std::function<void()> request_stop;
   std::atomic<bool> ready{false};
   std::string url;
-  DaemonFile file;
+  model::DaemonFile file;
   Timestamp started = clock.now();
   MonoTime started_mono = clock.mono();
 
@@ -161,7 +161,7 @@ struct Daemon::Impl {
   service::Jobs jobs{*ground.store, *ground.sealer, clock, rng, ground.settings, home, ground.logs.get()};
   service::Logs logs{*ground.store, *ground.logs};
   service::Images images{*ground.store, clock, probe_python};
-  service::Flavors flavors{*ground.store, clock};
+  service::Flavors flavors{*ground.store, clock, ground.settings};
   service::Packages packages{home, ground.settings};
   service::Feed feed{*ground.store, feed_executor};
   api::Context context{.jobs = jobs,

@@ -61,6 +61,7 @@ BodyStream::Batch BodyStream::pull(Silence silence) {
     do {
       BodySource::Piece piece = source_->next();
       batch.last = piece.kind;
+      batch.failed = piece.kind == BodySource::Piece::Kind::failed;
       if (piece.kind == BodySource::Piece::Kind::data) take(std::move(piece.bytes));
     } while (batch.last == BodySource::Piece::Kind::data && size < kBatchBytes);
   } catch (const std::exception& e) {

@@ -36,7 +36,12 @@ struct Request {
 class BodySource {
  public:
   struct Piece {
-    enum class Kind { data, pending, end } kind = Kind::end;
+    enum class Kind {
+      data,
+      pending,
+      end,
+      failed,  ///< the rest cannot be had: the connection is closed without the last chunk, by which the client knows it
+    } kind = Kind::end;
     std::string bytes;
   };
   virtual ~BodySource() = default;

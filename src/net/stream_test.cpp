@@ -27,6 +27,7 @@ struct Feed {
   std::deque<std::string> lines;
   bool ended = false;
   bool throws = false;
+  bool fails = false;
   std::function<void()> waker;
   std::atomic<bool> source_gone{false};
 
@@ -56,6 +57,7 @@ class FeedSource final : public BodySource {
   ~FeedSource() override { feed_->source_gone = true; }
   Piece next() override {
     const std::scoped_lock lock(feed_->mutex);
+    if (feed_->fails) return {Piece::Kind::failed, {}};
     if (feed_->throws) throw std::runtime_error("disk on fire");
     if (!feed_->lines.empty()) {
       Piece piece{Piece::Kind::data, std::move(feed_->lines.front())};
@@ -191,18 +193,20 @@ TEST(Stream, a_client_that_leaves_frees_the_source_and_wakers_stay_harmless) {
 }
 
 TEST(Stream, a_source_that_fails_cuts_the_body_short) {
-  const auto feed = std::make_shared<Feed>();
-  TestServer it(feed_routes(feed));
-  RawClient client(it.server.port());
-  client.send(kGet);
-  client.read_until("\r\n\r\n");
-  {
-    const std::scoped_lock lock(feed->mutex);
-    feed->throws = true;
+  for (bool Feed::* how : {&Feed::throws, &Feed::fails}) {
+    const auto feed = std::make_shared<Feed>();
+    TestServer it(feed_routes(feed));
+    RawClient client(it.server.port());
+    client.send(kGet);
+    client.read_until("\r\n\r\n");
+    {
+      const std::scoped_lock lock(feed->mutex);
+      (*feed).*how = true;
+    }
+    feed->waker();
+    EXPECT_THAT(client.read_all(), Not(HasSubstr("0\r\n\r\n")));
+    EXPECT_TRUE(client.closed());
   }
-  feed->waker();
-  EXPECT_THAT(client.read_all(), Not(HasSubstr("0\r\n\r\n")));
-  EXPECT_TRUE(client.closed());
 }
 
 TEST(Stream, head_asks_for_no_piece) {

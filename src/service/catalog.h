@@ -36,16 +36,17 @@ class Images {
 
 class Flavors {
  public:
-  Flavors(store::Store& store, const Clock& clock);
+  Flavors(store::Store& store, const Clock& clock, const model::Settings& settings) : store_(store), clock_(clock), settings_(settings) {}
   /// Makes or changes it; jobs that wait keep their own object store sizes. Shared memory that is not given is 35 % of the memory.
   Result<model::Flavor> put(const Caller& caller, model::Flavor flavor);
   Result<std::vector<model::Flavor>> list();
-  /// Error: precondition_failed while a job that has not ended uses it.
+  /// Error: precondition_failed while a job that has not ended uses it, and for those that jobs get which name none.
   Result<void> remove(const Caller& caller, const std::string& name);
 
  private:
   store::Store& store_;
   const Clock& clock_;
+  const model::Settings& settings_;
 };
 
 /// Stored when the daemon starts; a flavor that exists is left alone.

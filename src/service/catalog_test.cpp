@@ -107,7 +107,7 @@ TEST_F(ImagesTest, one_that_a_job_uses_stays) {
 
 TEST(Flavors, defaults_are_made_once_and_left_alone) {
   World world;
-  Flavors flavors(*world.db, world.clock);
+  Flavors flavors(*world.db, world.clock, world.settings);
   ASSERT_TRUE(ensure_default_flavors(*world.db, world.clock, world.settings));
   auto small = store::get<model::Flavor>(*world.db, "small");
   ASSERT_TRUE(small);
@@ -126,7 +126,7 @@ TEST(Flavors, defaults_are_made_once_and_left_alone) {
 
 TEST(Flavors, wrong_ones_are_refused_with_the_path) {
   World world;
-  Flavors flavors(*world.db, world.clock);
+  Flavors flavors(*world.db, world.clock, world.settings);
   const auto path = [&](const char* text) {
     const auto flavor = json::parse_as<model::Flavor>(text);
     if (!flavor) return flavor.error().path();
@@ -143,6 +143,11 @@ TEST(Flavors, wrong_ones_are_refused_with_the_path) {
   EXPECT_EQ(path(R"({"name":"a","resources":{"cpu":1,"memory":"2GiB"}})"), "accepted");
   EXPECT_GT(store::get<model::Flavor>(*world.db, "a")->resources.shm.n, 0);
   EXPECT_EQ(flavors.remove(world.caller, "b").error().code(), ErrorCode::not_found);
+  ASSERT_TRUE(ensure_default_flavors(*world.db, world.clock, world.settings));
+  for (const char* name : {"head", "small"}) {
+    EXPECT_EQ(flavors.remove(world.caller, name).error().code(), ErrorCode::precondition_failed) << "jobs that name none need it";
+  }
+  EXPECT_TRUE(flavors.remove(world.caller, "medium"));
   EXPECT_TRUE(flavors.remove(world.caller, "a"));
 }
 

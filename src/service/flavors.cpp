@@ -40,8 +40,6 @@ Result<void> check(model::Flavor& flavor) {
 
 }  // namespace
 
-Flavors::Flavors(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
-
 Result<model::Flavor> Flavors::put(const Caller& caller, model::Flavor flavor) {
   HELIO_CHECK_OK(check(flavor));
   HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
@@ -62,6 +60,12 @@ Result<std::vector<model::Flavor>> Flavors::list() {
 Result<void> Flavors::remove(const Caller& caller, const std::string& name) {
   return store_.write([&](store::WriteTx& tx) -> Result<void> {
     HELIO_TRY(flavor, tx.get<model::Flavor>(name));
+    for (const auto& [field, value] :
+         {std::pair("head_flavor", settings_.pool.head_flavor), std::pair("worker_flavor", settings_.pool.worker_flavor)}) {
+      if (value != name) continue;
+      return fail(ErrorCode::precondition_failed, "flavor '{}' is pool.{} of the configuration, which jobs get that name none", name,
+                  field);
+    }
     HELIO_TRY(users, live_jobs(tx, [&](const model::JobSpec& spec) {
                 return spec.head.flavor == name ||
                        std::ranges::any_of(spec.workers, [&](const auto& group) { return group.flavor == name; });

@@ -36,8 +36,8 @@ Result<Job> find_job(store::ReadTx& tx, const JobId& id) {
   return std::move(*found);
 }
 
-/// The first reply when this create was made before.
-Result<std::optional<Job>> earlier_reply(store::ReadTx& tx, const Caller& caller, const Idempotency& idempotency) {
+/// The first reply when this create was made before; `document`, if given, gets its text.
+Result<std::optional<Job>> earlier_reply(store::ReadTx& tx, const Caller& caller, const Idempotency& idempotency, std::string* document) {
   if (idempotency.key.empty()) return std::optional<Job>{};
   HELIO_TRY(record, tx.get_idempotency(caller.principal, idempotency.route, idempotency.key));
   if (!record) return std::optional<Job>{};
@@ -46,11 +46,12 @@ Result<std::optional<Job>> earlier_reply(store::ReadTx& tx, const Caller& caller
                     .with("key", idempotency.key));
   }
   HELIO_TRY(job, json::parse_as<Job>(record->response, json::Unknown::ignore));
+  if (document != nullptr) *document = std::move(record->response);
   return std::optional<Job>(std::move(job));
 }
 
-store::IdempotencyRecord record_of(const Caller& caller, const Idempotency& idempotency, const Job& job) {
-  return {caller.principal, idempotency.route, idempotency.key, idempotency.body_hash, 201, json::dump(json::encode(job))};
+store::IdempotencyRecord record_of(const Caller& caller, const Idempotency& idempotency, std::string document) {
+  return {caller.principal, idempotency.route, idempotency.key, idempotency.body_hash, 201, std::move(document)};
 }
 
 void mask(model::JobSpec& spec) {
@@ -80,17 +81,17 @@ void Jobs::seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std:
   }
 }
 
-Result<Job> Jobs::submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency) {
-  return create(caller, spec, idempotency, std::nullopt);
+Result<Job> Jobs::submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency, std::string* document) {
+  return create(caller, spec, idempotency, std::nullopt, document);
 }
 
 Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
-                         const std::optional<JobId>& rerun_of) {
+                         const std::optional<JobId>& rerun_of, std::string* document) {
   std::optional<Job> earlier;
   if (!idempotency.key.empty()) {
     // Before anything is checked: what was accepted once is answered again, also when the pool has changed since.
     HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
-      HELIO_TRY(reply, earlier_reply(tx, caller, idempotency));
+      HELIO_TRY(reply, earlier_reply(tx, caller, idempotency, document));
       earlier = std::move(reply);
       return {};
     }));
@@ -115,13 +116,15 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
   const std::string message =
       rerun_of ? fmt::format("'{}', again after {}", job.spec.name, rerun_of->value) : fmt::format("'{}'", job.spec.name);
   const auto written = store_.write([&](store::WriteTx& tx) -> Result<void> {
-    HELIO_TRY(reply, earlier_reply(tx, caller, idempotency));  // of one that came at the same time
+    HELIO_TRY(reply, earlier_reply(tx, caller, idempotency, document));  // of one that came at the same time
     earlier = std::move(reply);
     if (earlier) return {};
-    HELIO_CHECK_OK(tx.put(job, event_of(caller, job.id, job.created, "job.submitted", message)));
+    std::string text;
+    HELIO_CHECK_OK(tx.put(job, event_of(caller, job.id, job.created, "job.submitted", message), &text));
+    if (document != nullptr) *document = text;
     for (const auto& [key, bytes] : sealed) HELIO_CHECK_OK(tx.put_secret(key, bytes));
     if (idempotency.key.empty()) return {};
-    return tx.put_idempotency(record_of(caller, idempotency, job), job.created);
+    return tx.put_idempotency(record_of(caller, idempotency, std::move(text)), job.created);
   });
   if (written && !earlier) return job;
   if (const auto removed = remove_job_files(home_, job.id); !removed) log::warn("after a refused submit: {}", removed.error().text());
@@ -190,8 +193,7 @@ Result<std::string> Jobs::get_text(const JobId& id) {
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(row, tx.get_row(model::KindOf<Job>::name, id.value));
     if (!row) return fail(no_job(id));
-    out = fmt::format("{{\"revision\":{},", row->revision);
-    out.append(row->doc, 1);
+    out = store::shown(row->revision, row->doc);
     return {};
   }));
   return out;
@@ -248,9 +250,9 @@ Result<model::JobSpec> Jobs::spec_with_secrets(const JobId& id) {
   return spec;
 }
 
-Result<Job> Jobs::rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency) {
+Result<Job> Jobs::rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency, std::string* document) {
   HELIO_TRY(spec, spec_with_secrets(id));
-  return create(caller, spec, idempotency, id);
+  return create(caller, spec, idempotency, id, document);
 }
 
 }  // namespace helio::service

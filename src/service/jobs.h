@@ -52,7 +52,9 @@ class Jobs {
   /// Validates, fills defaults, seals secrets, stores job + event + idempotency key in one transaction.
   /// Errors: invalid_argument with the path of the field; resource_exhausted at $.workers[i].count when no host can ever hold the shape
   /// (args: largest); not_found for an image or flavor; conflict for a reused idempotency key with another body.
-  Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency);
+  /// `document`, if given, gets what get_text() would give.
+  Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
+                            std::string* document = nullptr);
   /// What submit() would do, with its errors; stores nothing and does not ask whether the packages that it names are here yet.
   Result<Preview> preview(const Caller& caller, const model::JobSpec& spec);
   Result<model::Job> get(const JobId& id);
@@ -63,7 +65,7 @@ class Jobs {
   /// that has ended, nodes kept for inspection are given back now.
   Result<model::Job> stop(const Caller& caller, const JobId& id, model::StopReason reason);
   /// A new job with the same spec (secrets included), checked against the pool of now.
-  Result<model::Job> rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency);
+  Result<model::Job> rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency, std::string* document = nullptr);
   /// Removes an ended job with its attempts, secrets, logs and files; the events stay for the audit. Files go first, so a removal that was
   /// cut short is finished by repeating it. Error: precondition_failed while it or one of its nodes lives.
   Result<void> remove(const Caller& caller, const JobId& id);
@@ -74,7 +76,7 @@ class Jobs {
  private:
   /// Checks, completes and stores a spec whose secrets are in clear.
   Result<model::Job> create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
-                            const std::optional<JobId>& rerun_of);
+                            const std::optional<JobId>& rerun_of, std::string* document);
   void seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const;
   Result<void> release_retained(const Caller& caller, const model::Job& job);
   Result<model::JobSpec> spec_with_secrets(const JobId& id);

@@ -14,6 +14,7 @@
 namespace helio::service {
 namespace {
 
+constexpr std::string_view kDriver = "driver";
 constexpr std::size_t kPiece = 256 * 1024;
 /// A line longer than this is matched in parts.
 constexpr std::size_t kMaxLine = 1024 * 1024;
@@ -130,7 +131,8 @@ class Reader final : public LogReader {
   };
 
   Result<Snapshot> snapshot();
-  Result<std::optional<Part>> part_of(const model::Attempt& attempt);
+  [[nodiscard]] std::optional<Part> part_of(const model::Attempt& attempt, const std::vector<store::StreamMeta>& streams) const;
+  [[nodiscard]] Error no_stream() const;
   Result<bool> advance();
 
   store::Store& store_;
@@ -170,16 +172,15 @@ Result<Reader::Snapshot> Reader::snapshot() {
   return out;
 }
 
-Result<std::optional<Reader::Part>> Reader::part_of(const model::Attempt& attempt) {
-  HELIO_TRY(streams, logs_.list(attempt.id));
+std::optional<Reader::Part> Reader::part_of(const model::Attempt& attempt, const std::vector<store::StreamMeta>& streams) const {
   std::optional<NodeId> node;
   if (!query_.node.empty()) {
     node = node_by_name(attempt.id, query_.node);
-    if (!node) return std::optional<Part>{};
+    if (!node) return std::nullopt;
   } else if (!attempt.driver.log_node.empty()) {
     node = NodeId(attempt.driver.log_node);
   }
-  const auto find = [&](const std::string& name) {
+  const auto find = [&](std::string_view name) {
     return std::ranges::find_if(streams,
                                 [&](const store::StreamMeta& m) { return m.key.stream == name && (!node || m.key.node == *node); });
   };
@@ -188,13 +189,20 @@ Result<std::optional<Reader::Part>> Reader::part_of(const model::Attempt& attemp
     // Ray before 2.50 any node may hold a stub of that name, with Ray's first line in it.
     if (query_.follow && !model::is_terminal(attempt.state)) {
       node = NodeId(attempt.id.value + "-h");
-    } else if (const auto driver = find("driver"); driver != streams.end()) {
+    } else if (const auto driver = find(kDriver); driver != streams.end()) {
       node = driver->key.node;
     }
   }
   const auto found = find(query_.stream);
-  if (found == streams.end()) return std::optional<Part>{};
-  return std::optional<Part>(Part{found->key, found->size, found->ended});
+  if (found == streams.end()) return std::nullopt;
+  return Part{found->key, found->size, found->ended};
+}
+
+Error Reader::no_stream() const {
+  const std::string where = query_.node.empty() ? "" : fmt::format(" of node {}", query_.node);
+  return Error(ErrorCode::not_found, fmt::format("job '{}' has no stream '{}'{}; GET /v1/jobs/{}/streams lists what it has", job_.value,
+                                                 query_.stream, where, job_.value))
+      .at(query_.stream == kDriver ? "query.node" : "query.stream");
 }
 
 Result<void> Reader::start() {
@@ -209,8 +217,11 @@ Result<void> Reader::start() {
   std::int64_t total = 0;
   std::int64_t before = 0;  ///< bytes of the selection that are older than `since`
   bool older = query_.since.has_value();
+  bool any_stream = false;
   for (const model::Attempt& attempt : now.attempts) {
-    HELIO_TRY(part, part_of(attempt));
+    HELIO_TRY(streams, logs_.list(attempt.id));
+    any_stream = any_stream || !streams.empty();
+    const auto part = part_of(attempt, streams);
     if (!part) continue;
     sizes_.emplace_back(attempt.number, part->size);
     if (older) {
@@ -220,6 +231,9 @@ Result<void> Reader::start() {
     }
     total += part->size;
   }
+  // Before a job has any stream, and for who waits, what is asked for may still come; the driver's is always right to ask for.
+  const bool named = !query_.node.empty() || query_.stream != kDriver;
+  if (sizes_.empty() && named && (now.job_ended || (any_stream && !query_.follow))) return fail(no_stream());
   skip_ = query_.offset < 0 ? std::max<std::int64_t>(0, total + query_.offset) : query_.offset;
   skip_ = std::max(skip_, before);
   return {};
@@ -235,7 +249,8 @@ Result<bool> Reader::advance() {
       watch_ = logs_.watch(attempt.id, [bell] { bell->ring(); });
       watched_ = attempt.id;
     }
-    HELIO_TRY(part, part_of(attempt));
+    HELIO_TRY(streams, logs_.list(attempt.id));
+    const auto part = part_of(attempt, streams);
     if (!part) {
       // A live attempt may still get it; an ended one will not.
       if (query_.follow && !model::is_terminal(attempt.state)) return false;

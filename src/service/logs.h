@@ -36,6 +36,8 @@ class LogReader {
 class Logs {
  public:
   Logs(store::Store& store, store::LogStore& logs);
+  /// Errors: invalid_argument with the parameter's path; not_found for a job, an attempt, and a node or stream that the job does not have
+  /// (while it may still come, there is nothing to read yet).
   Result<std::unique_ptr<LogReader>> open(const JobId& job, const LogQuery& query);
   Result<std::vector<store::StreamMeta>> streams(const JobId& job);
 

@@ -109,7 +109,7 @@ TEST_F(LogsTest, nodes_have_short_names) {
   query.node = attempt.id.value + "-w1";
   EXPECT_EQ(all(query), "worker 1\n");
   query.node = "w2";
-  EXPECT_EQ(all(query), "");
+  EXPECT_EQ(logs.open(job.id, query).error().code(), ErrorCode::not_found);
   query.node = "";
   EXPECT_EQ(all(query), "worker 1\n") << "without a name: the node that holds the driver's log";
   for (const char* bad : {"w0", "w", "x1", "w-1", "worker"}) {
@@ -119,6 +119,28 @@ TEST_F(LogsTest, nodes_have_short_names) {
     EXPECT_EQ(refused.error().path(), "query.node");
   }
   EXPECT_EQ(all({}), "driver on a worker\n");
+}
+
+TEST_F(LogsTest, what_a_job_does_not_have_is_an_error_and_what_may_come_is_none) {
+  LogQuery query;
+  query.stream = "raylet.err";
+  EXPECT_EQ(all(query), "") << "nothing is here yet";
+  EXPECT_EQ(all({}), "");
+  write(key(attempt, "h", "raylet.err"), "head\n");
+  EXPECT_EQ(all({}), "") << "the driver has not begun";
+  query.stream = "raylet.out";
+  const auto stream = logs.open(job.id, query);
+  ASSERT_FALSE(stream);
+  EXPECT_EQ(stream.error().code(), ErrorCode::not_found);
+  EXPECT_EQ(stream.error().path(), "query.stream");
+  query.follow = true;
+  EXPECT_TRUE(logs.open(job.id, query)) << "a follower waits for it";
+  world.force(job.id, model::JobState::failed);
+  EXPECT_FALSE(logs.open(job.id, query)) << "nothing comes after the end";
+  LogQuery node;
+  node.node = "w1";
+  EXPECT_EQ(logs.open(job.id, node).error().path(), "query.node");
+  EXPECT_EQ(all({}), "") << "the driver never began";
 }
 
 TEST_F(LogsTest, grep_gives_whole_matching_lines) {

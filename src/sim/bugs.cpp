@@ -57,6 +57,7 @@ class SpoiledTx final : public store::WriteTx {
         json::Value doc = json::encode(*job);
         doc.get_object().erase("revision");
         row.value = std::move(doc);
+        row.doc.clear();
       }
     }
     return inner_.put_row(std::move(row), std::move(event));

@@ -28,7 +28,7 @@ struct Row {
   std::string state;
   std::string parent;
   std::string doc;    ///< JSON text of the struct, without its revision
-  json::Value value;  ///< the same parsed, for put_row() by who has it so: then `doc` is made from it
+  json::Value value;  ///< the same parsed, for put_row() by who has it so: then `doc` may be empty and is made from it
 };
 
 /// What happened. `type` is a stable name such as "job.submitted", "attempt.state"; message is for people.
@@ -119,9 +119,10 @@ class WriteTx : public ReadTx {
   /// A number that grows by one with each call and is never given twice: cluster slots' and names' source. Durable with the transaction.
   virtual Result<std::int64_t> next_number(std::string_view counter) = 0;
 
-  /// Stores a resource, sets its revision, and fills kind, id, workspace, patch of the event.
+  /// Stores a resource, sets its revision, and fills kind, id, workspace, patch of the event. `document`, if given, gets what shown() gives
+  /// of the stored row.
   template <class T>
-  Result<void> put(T& resource, Event event);
+  Result<void> put(T& resource, Event event, std::string* document = nullptr);
   template <class T>
   Result<void> remove(const std::string& id, Event event);
 };
@@ -162,10 +163,14 @@ class Store {
 
 // --- typed access ---------------------------------------------------------------------------------------------------------------
 
+/// The document with its revision as first member, as the API shows it.
+inline std::string shown(std::int64_t revision, std::string_view doc) {
+  return fmt::format("{{\"revision\":{}{}{}", revision, doc.size() > 2 ? "," : "", doc.substr(1));
+}
+
 template <class T>
 Result<T> from_row(const Row& row) {
-  HELIO_TRY(value, json::parse(row.doc));
-  HELIO_TRY(resource, json::decode<T>(value, json::Unknown::ignore));
+  HELIO_TRY(resource, json::parse_as<T>(row.doc, json::Unknown::ignore));
   resource.revision = row.revision;
   return std::move(resource);
 }
@@ -199,7 +204,7 @@ Result<Page<T>> ReadTx::list(const ListQuery& query) {
 }
 
 template <class T>
-Result<void> WriteTx::put(T& resource, Event event) {
+Result<void> WriteTx::put(T& resource, Event event, std::string* document) {
   using Kind = model::KindOf<T>;
   Row row;
   row.kind = Kind::name;
@@ -210,12 +215,15 @@ Result<void> WriteTx::put(T& resource, Event event) {
   row.parent = Kind::parent(resource);
   json::Value doc = json::encode(resource);
   doc.get_object().erase("revision");
+  row.doc = json::dump(doc);
   row.value = std::move(doc);
+  if (document != nullptr) *document = row.doc;
   event.kind = row.kind;
   event.id = row.id;
   if (!row.workspace.empty()) event.workspace = row.workspace;
   HELIO_TRY(revision, put_row(std::move(row), std::move(event)));
   resource.revision = revision;
+  if (document != nullptr) *document = shown(revision, *document);
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <latch>
+#include <limits>
 #include <set>
 #include <thread>
 #include <vector>
@@ -143,6 +144,74 @@ TEST_P(StoreTest, StaleWritersAreRefused) {
   EXPECT_EQ(write_with("b", 1), ErrorCode::conflict) << "removed meanwhile";
   EXPECT_EQ(write_with("a", 1), std::nullopt);
   EXPECT_EQ(write_with("a", 1), ErrorCode::conflict);
+  EXPECT_EQ(doc(*store_, "a"), R"({"x":2})");
+}
+
+TEST_P(StoreTest, ACreateOfWhatExistsChangesNothingAndTheRestGoesOn) {
+  ASSERT_TRUE(ok(put(*store_, row("a", R"({"x":1})"))));
+  ASSERT_TRUE(ok(store_->write([](WriteTx& tx) -> Result<void> {
+    EXPECT_EQ(code(tx.put_row(row("a", R"({"x":2})"), event())), ErrorCode::already_exists);
+    EXPECT_EQ(*tx.put_row(row("b"), event()), 2) << "no revision is lost";
+    return {};
+  })));
+  EXPECT_EQ(doc(*store_, "a"), R"({"x":1})");
+  EXPECT_EQ(store_->revision(), 2);
+  ASSERT_TRUE(ok(store_->read([](ReadTx& tx) -> Result<void> {
+    EXPECT_EQ(tx.events({})->size(), 2U);
+    return {};
+  })));
+}
+
+TEST_P(StoreTest, EventsOfOneResourceAreFoundWhateverItIs) {
+  model::Job job;
+  job.id = JobId("j-1");
+  model::Attempt attempt;
+  attempt.id = AttemptId("j-1-1");
+  attempt.job = job.id;
+  Event of_job = event("attempt.created");
+  of_job.job = "j-1";
+  ASSERT_TRUE(ok(store_->write([&](WriteTx& tx) -> Result<void> {
+    HELIO_CHECK_OK(tx.put(job, event("job.submitted")));
+    HELIO_CHECK_OK(tx.put(attempt, of_job));
+    job.reason = "changed";
+    return tx.put(job, event("job.changed"));
+  })));
+  ASSERT_TRUE(ok(store_->read([](ReadTx& tx) -> Result<void> {
+    EXPECT_EQ(tx.events({.kind = "job", .id = "j-1"})->size(), 2U);
+    EXPECT_EQ(tx.events({.kind = "attempt", .id = "j-1-1"})->size(), 1U);
+    EXPECT_EQ(tx.events({.kind = "attempt", .id = "j-1"})->size(), 0U);
+    EXPECT_EQ(tx.events({.job = "j-1"})->size(), 3U) << "a job's own events belong to it without saying so";
+    EXPECT_EQ(tx.events({.job = "j-1", .kind = "job", .id = "j-1"})->size(), 2U);
+    return {};
+  })));
+}
+
+TEST_P(StoreTest, ARowThatWasNeverChangedReadsAsItWasWritten) {
+  const std::string nulls = R"({"x":null,"y":{"z":1}})";
+  ASSERT_TRUE(ok(put(*store_, row("a", R"({"x":"é"})", "new"))));
+  ASSERT_TRUE(ok(put(*store_, row("b", nulls, "new"))));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(doc(*store_, "a"), R"({"x":"é"})");
+    EXPECT_EQ(doc(*store_, "b"), nulls);
+    ASSERT_TRUE(ok(store_->read([&](ReadTx& tx) -> Result<void> {
+      const auto page = tx.list_rows("thing", {.states = {"new", "old"}});
+      EXPECT_EQ(page->items.size(), 2U);
+      EXPECT_EQ(page->items[0].doc, R"({"x":"é"})");
+      EXPECT_EQ(page->items[1].doc, nulls);
+      return {};
+    })));
+    ASSERT_TRUE(ok(store_->write([&](WriteTx& tx) -> Result<void> {
+      HELIO_TRY(gone, tx.compact(Timestamp{std::numeric_limits<std::int64_t>::max()}));
+      EXPECT_EQ(gone, 0);
+      return {};
+    })));
+  }
+  Row changed = row("a", R"({"x":2})", "new");
+  changed.revision = 1;
+  ASSERT_TRUE(ok(store_->write([&](WriteTx& tx) -> Result<void> {
+    HELIO_CHECK_OK(tx.put_row(changed, event()));
+    return {};
+  })));
   EXPECT_EQ(doc(*store_, "a"), R"({"x":2})");
 }
 

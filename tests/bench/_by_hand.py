@@ -126,6 +126,7 @@ def rehome(recipe, root, base, net):
                 text = re.sub(r"(?<![\d.])\d{5}$", port, text)
             argv.append(text)
         env = dict(node.env)
+        env.pop("HELIOSTAT_HOME_ID", None)  # the daemon's sweep ends what carries its mark and belongs to no node
         env["RAY_AUTH_TOKEN_PATH"] = f"{root}/token"
         env["RAY_CLOUD_INSTANCE_ID"] = f"hand-{os.getpid()}-{i}"
         for name in ("DASHBOARD_METRIC_PORT", "AUTOSCALER_METRIC_PORT"):
@@ -176,8 +177,10 @@ def run(recipe, entrypoint, limit=120):
 
         def wait(name, check, pause):
             while not check():
-                if time.monotonic() - started > limit or any(process.poll() is not None for process in processes):
-                    raise RuntimeError(f"by hand: stage {name} failed or took over {limit} s\n{evidence(root, nodes)}")
+                ended = [f"node {i} ended with {process.returncode}" for i, process in enumerate(processes) if process.poll() is not None]
+                if ended or time.monotonic() - started > limit:
+                    why = ", ".join(ended) or f"it took over {limit} s"
+                    raise RuntimeError(f"by hand: stage {name} failed: {why}\n{evidence(root, nodes)}")
                 time.sleep(pause)
             mark(name)
 

@@ -1,8 +1,15 @@
-// The baselines of `./dev bench api`: a bare Beast server that answers one static body, and bare durable SQLite inserts.
+// The baselines of `./dev bench api`: a bare Beast server that answers one static body, and bare durable SQLite inserts. And a client that
+// measures what a server takes: it never sleeps, so that waking it up is no part of the figure.
 //   bench-peers serve PORT BODY_BYTES     answers every GET until killed
 //   bench-peers insert FILE COUNT BYTES   prints the median latency of one durable insert in microseconds
+//   bench-peers post PORT COUNT           sends the request on its input so often, prints the median latency in microseconds
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sqlite3.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -11,6 +18,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -99,12 +108,59 @@ int insert(const char* file, int count, int bytes) {
   return 0;
 }
 
+/// One reply, up to its last byte. Empty: the connection ended.
+std::string receive(int fd) {
+  std::string reply;
+  std::size_t whole = 0;
+  while (whole == 0 || reply.size() < whole) {
+    char piece[16384];
+    const ssize_t n = ::recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n == 0) return {};
+    if (n < 0) continue;
+    reply.append(piece, static_cast<std::size_t>(n));
+    const std::size_t head = reply.find("\r\n\r\n");
+    const std::size_t length = reply.find("Content-Length: ");
+    if (whole == 0 && head != std::string::npos && length < head) {
+      whole = head + 4 + static_cast<std::size_t>(std::atol(reply.c_str() + length + 16));
+    }
+  }
+  return reply;
+}
+
+int post(int port, int count) {
+  const std::string request((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return 1;
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return 1;
+    const std::string reply = receive(fd);
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    if (!reply.starts_with("HTTP/1.1 2")) {
+      std::fprintf(stderr, "refused: %s\n", reply.c_str());
+      return 1;
+    }
+  }
+  ::close(fd);
+  std::sort(times.begin(), times.end());
+  std::printf("%.1f\n", times[times.size() / 2]);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode == "serve" && argc == 4) return serve(std::atoi(argv[2]), static_cast<std::size_t>(std::atoi(argv[3])));
   if (mode == "insert" && argc == 5) return insert(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
-  std::fputs("usage: bench-peers serve PORT BYTES | insert FILE COUNT BYTES\n", stderr);
+  if (mode == "post" && argc == 4) return post(std::atoi(argv[2]), std::atoi(argv[3]));
+  std::fputs("usage: bench-peers serve PORT BYTES | insert FILE COUNT BYTES | post PORT COUNT < REQUEST\n", stderr);
   return 2;
 }

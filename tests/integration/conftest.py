@@ -49,6 +49,14 @@ def real():
         yield it
 
 
+@pytest.fixture(scope="module")
+def daemon(stub_prefix):
+    """A daemon whose Ray is a stub, shared by the tests of one file that need none of their own."""
+    for it in running():
+        it.add_image("default", stub_prefix)
+        yield it
+
+
 @pytest.fixture
 def stubbed(stub_prefix):
     """A daemon of its own whose Ray is a stub."""

@@ -7,16 +7,7 @@ import subprocess
 
 import pytest
 
-from heliostat import ROOT, Heliostat, eventually
-
-
-@pytest.fixture(scope="module")
-def daemon(stub_prefix):
-    """Shared by the tests that need no daemon of their own."""
-    it = Heliostat().up()
-    it.add_image("default", stub_prefix)
-    yield it
-    it.close()
+from heliostat import ROOT, eventually
 
 
 @pytest.fixture
@@ -117,6 +108,16 @@ def test_an_empty_name_means_no_job(stubbed):
     for command in ("rm", "stop", "show", "rerun"):
         assert "the job is empty" in stubbed.helio(command, "", check=64).stderr
     assert stubbed.job(job)["state"] == "succeeded"
+
+
+def test_jobs_are_all_found_before_one_is_removed(daemon):
+    first, second = (daemon.submit("--", "true") for _ in range(2))
+    daemon.wait(first)
+    daemon.wait(second)
+    daemon.helio("rm", first, "nope", check=67)
+    assert daemon.job(first)["state"] == "succeeded"
+    assert daemon.helio("rm", "last", "last", second, check=0).stdout == f"{second}  removed\n"
+    assert daemon.job(first)["state"] == "succeeded"
 
 
 def test_stop_says_what_it_does(daemon):

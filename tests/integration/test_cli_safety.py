@@ -257,6 +257,14 @@ def test_an_empty_path_of_an_image_is_refused(heliostat, tmp_path):
     assert done.returncode == 67 and "folder" in done.stderr
 
 
+def test_a_path_below_a_folder_that_is_gone_is_refused(heliostat, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(["sh", "-c", 'rmdir "$PWD"; exec "$0" "$@"', BIN / "helio", "submit", "--working-dir", "code", "--", "true"], cwd=gone,
+                          env=heliostat.env, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 67 and "find code below the current folder" in done.stderr
+
+
 @pytest.mark.parametrize("flag", ["--env-file", "--requirements", "--runtime-env", "--script"])
 def test_a_flag_that_names_no_file_is_refused_at_once(heliostat, tmp_path, flag):
     os.mkfifo(tmp_path / "fifo")

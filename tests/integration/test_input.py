@@ -43,14 +43,6 @@ BAD = [
 ]
 
 
-@pytest.fixture(scope="module")
-def daemon(stub_prefix):
-    it = Heliostat().up()
-    it.add_image("default", stub_prefix)
-    yield it
-    it.close()
-
-
 @pytest.mark.parametrize("body, status, code, path, word", BAD, ids=[f"{b[3]}-{i}" for i, b in enumerate(BAD)])
 def test_a_wrong_spec_names_its_field(daemon, body, status, code, path, word):
     got, problem = daemon.api("POST", "/v1/jobs", body)

@@ -93,9 +93,11 @@ std::string valid(std::string text) { return is_utf8(text) ? std::move(text) : e
 
 }  // namespace
 
-Result<Value> parse(std::string_view text) {
+Result<Value> parse(std::string_view text, boost::json::storage_ptr storage) {
   boost::system::error_code ec;
-  boost::json::parser parser;
+  std::array<unsigned char, 2048> scratch;
+  boost::json::parser parser({}, {}, scratch.data(), scratch.size());
+  parser.reset(std::move(storage));
   const std::size_t used = parser.write_some(text.data(), text.size(), ec);
   if (ec) return fail(ErrorCode::invalid_argument, "not valid JSON at byte {}: {}", used, ec.message());
   for (std::size_t i = used; i < text.size(); ++i) {

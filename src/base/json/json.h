@@ -14,6 +14,8 @@
 #include "base/ids.h"
 #include "base/units.h"
 
+#include <array>
+#include <boost/json/monotonic_resource.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <map>
@@ -29,8 +31,8 @@ using Value = boost::json::value;
 using Object = boost::json::object;
 using Array = boost::json::array;
 
-/// Text to value. Depth at most 32. Errors: invalid_argument with the byte offset.
-Result<Value> parse(std::string_view text);
+/// Text to value, in the memory of `storage` (default: the heap). Depth at most 32. Errors: invalid_argument with the byte offset.
+Result<Value> parse(std::string_view text, boost::json::storage_ptr storage = {});
 /// Compact text; keys keep their order. Always valid: a byte that is no part of UTF-8 stands in it as the four characters "\xff".
 std::string dump(const Value& value);
 /// Indented by two spaces, for people.
@@ -93,7 +95,10 @@ Value encode(const T& object) {
 }
 template <class T>
 Result<T> parse_as(std::string_view text, Unknown unknown = Unknown::refuse) {
-  HELIO_TRY(value, parse(text));
+  // The document is gone once it is decoded: its parts are not worth an allocation each. Copies of values do not stay in it.
+  std::array<unsigned char, 4096> first;
+  boost::json::monotonic_resource memory(first.data(), first.size());
+  HELIO_TRY(value, parse(text, &memory));
   return decode<T>(value, unknown);
 }
 

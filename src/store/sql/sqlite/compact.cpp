@@ -47,8 +47,11 @@ Result<std::int64_t> fold(Connection& db, const Target& target) {
   Replayed rows;
   HELIO_CHECK_OK(replay(all, rows));
 
-  HELIO_TRY(s, db.prepare("DELETE FROM events WHERE kind = ? AND id = ? AND revision <= ?"));
-  HELIO_CHECK_OK(s.bind(target.kind).bind(target.id).bind(target.last).run());
+  // By key: what they are has just been read.
+  for (const Event& event : all) {
+    HELIO_TRY(s, db.prepare("DELETE FROM events WHERE revision = ?"));
+    HELIO_CHECK_OK(s.bind(event.revision).run());
+  }
   auto gone = static_cast<std::int64_t>(all.size());
   const auto row = rows.find({target.kind, target.id});
   if (row == rows.end()) return gone;

@@ -1,6 +1,7 @@
 #include "store/sql/sqlite/connection.h"
 
 #include "base/check.h"
+#include "store/sql/sqlite/wal_writes.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -122,7 +123,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const ConnectionOptions& op
   }
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (memory ? SQLITE_OPEN_CREATE : 0);
   sqlite3* raw = nullptr;
-  const int rc = sqlite3_open_v2(options.path.c_str(), &raw, flags, nullptr);
+  const int rc = sqlite3_open_v2(options.path.c_str(), &raw, flags, memory || options.read_only ? nullptr : gathering_vfs());
   std::unique_ptr<Connection> connection(new Connection(raw));
   if (rc != SQLITE_OK) return fail(connection->error(rc, "open " + options.path));
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);

@@ -81,7 +81,15 @@ DROP INDEX resources_workspace;
 CREATE INDEX resources_workspace ON resources (kind, workspace) WHERE workspace <> '' AND workspace <> 'default';
 )sql";
 
-constexpr std::array kMigrations{Migration{1, "initial", kInitial}, Migration{2, "fewer indexes", kFewerIndexes}};
+// A job's own events are found by the index on their job.
+constexpr std::string_view kJobsEvents = R"sql(
+UPDATE events SET job = id WHERE kind = 'job' AND job = '';
+DROP INDEX events_resource;
+CREATE INDEX events_resource ON events (kind, id) WHERE kind <> 'job';
+)sql";
+
+constexpr std::array kMigrations{Migration{1, "initial", kInitial}, Migration{2, "fewer indexes", kFewerIndexes},
+                                 Migration{3, "jobs' events by job", kJobsEvents}};
 
 Result<std::map<int, std::string>> applied_checksums(Connection& db) {
   std::map<int, std::string> out;

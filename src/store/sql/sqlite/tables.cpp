@@ -7,7 +7,10 @@
 namespace helio::store::sqlite {
 namespace {
 
-constexpr std::string_view kRowColumns = "kind, id, revision, workspace, state, parent, doc, created_seq";
+constexpr std::string_view kJob = model::KindOf<model::Job>::name;
+// A row that was never changed has no document of its own: it is that of the event which made it, so that a create writes it once.
+constexpr std::string_view kDoc = "CASE doc WHEN '' THEN (SELECT patch FROM events WHERE events.revision = created_seq) ELSE doc END";
+constexpr std::string_view kRowColumns = "kind, id, revision, workspace, state, parent";
 
 Row row_of(const Statement& s) { return {s.text(0), s.text(1), s.integer(2), s.text(3), s.text(4), s.text(5), s.text(6)}; }
 
@@ -82,7 +85,8 @@ Result<json::Value> parse_document(std::string_view text) {
 }  // namespace
 
 Result<std::optional<Row>> get_row(Connection& db, std::string_view kind, std::string_view id) {
-  HELIO_TRY(s, db.prepare("SELECT kind, id, revision, workspace, state, parent, doc FROM resources WHERE kind = ? AND id = ?"));
+  static const std::string sql = fmt::format("SELECT {}, {} FROM resources WHERE kind = ? AND id = ?", kRowColumns, kDoc);
+  HELIO_TRY(s, db.prepare(sql));
   HELIO_TRY(found, s.bind(kind).bind(id).step());
   if (!found) return std::optional<Row>{};
   return std::optional<Row>(row_of(s));
@@ -96,7 +100,7 @@ Result<Page<Row>> list_rows(Connection& db, std::string_view kind, const ListQue
   }
   const std::string tail =
       query.newest_first ? " AND created_seq < ? ORDER BY created_seq DESC" : " AND created_seq > ? ORDER BY created_seq";
-  std::string sql = fmt::format("SELECT {} FROM resources WHERE ", kRowColumns);
+  std::string sql = fmt::format("SELECT {}, {}, created_seq FROM resources WHERE ", kRowColumns, kDoc);
   if (query.states.size() > 1) {
     // Several states come out of the index one after the other: sort their keys, then read the documents of one page only. Left alone,
     // SQLite would rather walk through all rows of the kind in order.
@@ -143,13 +147,18 @@ Result<std::vector<Event>> events(Connection& db, const EventQuery& query) {
   std::string sql =
       "SELECT revision, at, actor, type, message, kind, id, workspace, job, patch, whole, data FROM events WHERE revision > ?";
   if (!query.job.empty()) sql += " AND job = ? AND job <> ''";
+  // A job's own events are found by the index on their job, those of other resources by the one on (kind, id), which leaves them out.
+  const bool own = query.kind == kJob && !query.id.empty() && query.job.empty();
+  if (own) sql += " AND job = ? AND job <> ''";
   // The plus keeps SQLite from the index on (kind, id) where it could not serve the order: a watch reads a short range of revisions.
   if (!query.kind.empty()) sql += query.id.empty() ? " AND +kind = ?" : " AND kind = ?";
   if (!query.id.empty()) sql += " AND id = ?";
+  if (!query.id.empty() && query.kind != kJob) sql += " AND kind <> 'job'";
   sql += " ORDER BY revision LIMIT ?";
   HELIO_TRY(s, db.prepare(sql));
   s.bind(query.since);
   if (!query.job.empty()) s.bind(query.job);
+  if (own) s.bind(query.id);
   if (!query.kind.empty()) s.bind(query.kind);
   if (!query.id.empty()) s.bind(query.id);
   s.bind(query.limit > 0 ? query.limit : -1);
@@ -225,6 +234,7 @@ Event SqliteWriteTx::completed(Event event, std::string_view kind, std::string_v
   event.kind = kind;
   event.id = id;
   if (event.at.us == 0) event.at = clock_.now();
+  if (kind == kJob && event.job.empty()) event.job = id;
   event.revision = ++revision_;
   if (!kinds_.contains(kind)) kinds_.emplace(kind);
   return event;
@@ -235,14 +245,15 @@ Result<std::int64_t> SqliteWriteTx::put_row(Row row, Event event) {
   if (row.value.is_null()) {
     HELIO_TRY(parsed, parse_document(row.doc));
     row.value = std::move(parsed);
-  } else {
+  } else if (row.doc.empty()) {
     row.doc = json::dump(row.value);
   }
   json::Value before;
   std::int64_t stored = 0;
   std::int64_t created_seq = 0;
-  {
-    HELIO_TRY(s, db_.prepare("SELECT revision, created_seq, doc FROM resources WHERE kind = ? AND id = ?"));
+  if (row.revision != 0) {  // of a new one the index on (kind, id) says whether it is new
+    static const std::string sql = fmt::format("SELECT revision, created_seq, {} FROM resources WHERE kind = ? AND id = ?", kDoc);
+    HELIO_TRY(s, db_.prepare(sql));
     HELIO_TRY(found, s.bind(row.kind).bind(row.id).step());
     if (found) {
       stored = s.integer(0);
@@ -254,11 +265,13 @@ Result<std::int64_t> SqliteWriteTx::put_row(Row row, Event event) {
     }
   }
   if (row.revision != stored) {
-    if (row.revision == 0) return fail(ErrorCode::already_exists, "{} '{}' exists", row.kind, row.id);
     if (stored == 0) return fail(ErrorCode::conflict, "{} '{}' was removed", row.kind, row.id);
     return fail(ErrorCode::conflict, "{} '{}' was changed: revision {} is not {}", row.kind, row.id, row.revision, stored);
   }
-  return guard(store_row(std::move(row), std::move(event), before, created_seq));
+  auto done = store_row(std::move(row), std::move(event), before, created_seq);
+  // Nothing is half done when a row with this id was there already.
+  if (!done && done.error().code() == ErrorCode::already_exists) return done;
+  return guard(std::move(done));
 }
 
 Result<std::int64_t> SqliteWriteTx::store_row(Row row, Event event, const json::Value& before, std::int64_t created_seq) {
@@ -271,7 +284,7 @@ Result<std::int64_t> SqliteWriteTx::store_row(Row row, Event event, const json::
   if (whole) full.whole = row.value;
   if (created_seq == 0) {
     HELIO_TRY(s, db_.prepare("INSERT INTO resources (created_seq, kind, id, revision, workspace, state, parent, doc) "
-                             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+                             "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO NOTHING"));
     s.bind(full.revision)
         .bind(row.kind)
         .bind(row.id)
@@ -279,8 +292,12 @@ Result<std::int64_t> SqliteWriteTx::store_row(Row row, Event event, const json::
         .bind(row.workspace)
         .bind(row.state)
         .bind(row.parent)
-        .bind(row.doc);
+        .bind(patch.empty() ? std::string_view(row.doc) : std::string_view());
     HELIO_CHECK_OK(s.run());
+    if (db_.changes() == 0) {
+      --revision_;
+      return fail(ErrorCode::already_exists, "{} '{}' exists", row.kind, row.id);
+    }
   } else {
     HELIO_TRY(s, db_.prepare("UPDATE resources SET revision = ?, workspace = ?, state = ?, parent = ?, doc = ? WHERE created_seq = ?"));
     s.bind(full.revision).bind(row.workspace).bind(row.state).bind(row.parent).bind(row.doc).bind(created_seq);
