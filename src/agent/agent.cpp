@@ -169,7 +169,10 @@ LinkHandlers Agent::link_handlers() {
   handlers.on_welcome = [this] { brain_.post([this] { daemon_connected(); }); };
   handlers.on_lost = [this] {
     pump_->disconnected();
-    brain_.post([this] { wake(); });
+    brain_.post([this] {
+      execs_->cancel_all();  // who asked has been told that they are lost
+      wake();
+    });
   };
   handlers.on_assignment = [this](model::Assignment assignment) {
     brain_.post([this, assignment = std::move(assignment)] {
@@ -190,6 +193,9 @@ LinkHandlers Agent::link_handlers() {
   handlers.on_exec = [this](ExecRequest request) {
     brain_.post([this, request = std::move(request)]() mutable { run_exec(std::move(request)); });
   };
+  // On the same thread as their start, so that they come after it.
+  handlers.on_exec_cancel = [this](std::string id) { brain_.post([this, id = std::move(id)] { execs_->cancel(id); }); };
+  handlers.on_drained = [this] { execs_->drained(); };
   return handlers;
 }
 

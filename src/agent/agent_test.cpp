@@ -4,11 +4,13 @@
 #include "agent/node_processes.h"
 #include "agent/port_probe.h"
 #include "proc/files.h"
+#include "proc/sys_info.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <condition_variable>
@@ -16,6 +18,7 @@
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <thread>
 
 namespace helio::agent {
 namespace {
@@ -123,21 +126,38 @@ class ExecTest : public testing::Test {
     std::string error;
   };
   Done run(std::vector<std::string> argv, Duration limit = 20s) {
+    start(std::move(argv), limit);
+    return wait();
+  }
+  void start(std::vector<std::string> argv, Duration limit = 20s) {
     execs->run({.id = "x", .argv = std::move(argv), .limit = limit}, {.env = {"PATH=/usr/bin:/bin", "NODE_VAR=yes"}, .cwd = "/"});
+  }
+  Done wait() {
     std::unique_lock lock(mutex);
     EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [this] { return done.has_value(); }));
     return done.value_or(Done{});
+  }
+  void wait_for_output() {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [this] { return !output.empty() || refused > 0; }));
   }
 
   rt::EventLoop loop;
   std::mutex mutex;
   std::condition_variable changed;
   std::string output;
+  bool takes = true;
+  int refused = 0;
   std::optional<Done> done;
   std::unique_ptr<Execs> execs =
       std::make_unique<Execs>(loop, ExecOut{.output =
                                                 [this](const std::string&, std::string_view bytes) {
                                                   const std::scoped_lock lock(mutex);
+                                                  changed.notify_all();
+                                                  if (!takes) {
+                                                    ++refused;
+                                                    return false;
+                                                  }
                                                   output += bytes;
                                                   return true;
                                                 },
@@ -164,6 +184,41 @@ TEST_F(ExecTest, LimitEndsIt) {
   const Done result = run({"sh", "-c", "sleep 100"}, 100ms);
   EXPECT_EQ(result.code, 128 + 9);
   EXPECT_THAT(result.error, HasSubstr("limit"));
+}
+
+TEST_F(ExecTest, WhoCancelsEndsItWithItsChildren) {
+  start({"sh", "-c", "sleep 1000 & echo $!; wait"});
+  wait_for_output();
+  execs->cancel("other");
+  execs->cancel("x");
+  const Done result = wait();
+  EXPECT_EQ(result.code, 128 + 9);
+  EXPECT_THAT(result.error, HasSubstr("cancelled"));
+  const pid_t child = std::stoi(output);
+  for (int i = 0; i < 1000 && ::kill(child, 0) == 0; ++i) std::this_thread::yield();
+  const auto stat = proc::process_stat(child);
+  EXPECT_TRUE(!stat || stat->state == 'Z') << "its child lives";
+}
+
+TEST_F(ExecTest, AFullQueueHoldsItBackAndLosesNothing) {
+  takes = false;
+  start({"sh", "-c", "head -c 200000 /dev/zero"});
+  wait_for_output();
+  {
+    const std::scoped_lock lock(mutex);
+    takes = true;
+  }
+  execs->drained();
+  EXPECT_EQ(wait().code, 0);
+  EXPECT_EQ(output.size(), 200'000U);
+}
+
+TEST_F(ExecTest, AFullQueueDoesNotOutliveTheConnection) {
+  takes = false;
+  start({"sh", "-c", "head -c 200000 /dev/zero; sleep 1000"});
+  wait_for_output();
+  execs->cancel_all();
+  EXPECT_EQ(wait().code, 128 + 9);
 }
 
 TEST_F(ExecTest, NoSuchProgram) {

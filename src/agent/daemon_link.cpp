@@ -1,6 +1,6 @@
 #include "agent/daemon_link.h"
 
-#include "base/hash.h"
+#include "base/base64.h"
 #include "base/log.h"
 
 #include <algorithm>
@@ -104,6 +104,7 @@ struct DaemonLink::Shared : std::enable_shared_from_this<DaemonLink::Shared> {
     const auto self = shared_from_this();
     ws.on_text = [self](std::string_view text) { self->on_text(text); };
     ws.on_close = [self](const Error& why) { self->on_close(why); };
+    ws.on_drained = [self] { self->handlers.on_drained(); };
     net::ws_connect(
         loop, *url, {{"Authorization", "Bearer " + token}}, kDialDeadline,
         [self](std::shared_ptr<net::WsSession> opened) { self->on_open(std::move(opened)); }, std::move(ws));
@@ -175,6 +176,8 @@ struct DaemonLink::Shared : std::enable_shared_from_this<DaemonLink::Shared> {
       handlers.on_acks(read_acks(object));
     } else if (type == "exec") {
       if (auto request = read_exec(object)) handlers.on_exec(std::move(*request));
+    } else if (type == "exec_cancel") {
+      if (auto request = read_exec(object)) handlers.on_exec_cancel(std::move(request->id));
     }
   }
 

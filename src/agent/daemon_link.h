@@ -37,6 +37,8 @@ struct LinkHandlers {
   std::function<void(model::StreamInfo)> on_stream;
   std::function<void(std::vector<StreamAck>)> on_acks;
   std::function<void(ExecRequest)> on_exec;
+  std::function<void(std::string id)> on_exec_cancel;
+  std::function<void()> on_drained;  ///< a queue that was full has room again
 };
 
 /// The binary frame of a piece of a stream.

@@ -12,6 +12,9 @@ BOOST_DESCRIBE_STRUCT(ExecInput, (), (node, argv, seconds))
 BOOST_DESCRIBE_STRUCT(ExecLine, (), (data, exit_code, error))
 BOOST_DESCRIBE_STRUCT(FileEntry, (), (name, kind, size, modified, note))
 BOOST_DESCRIBE_STRUCT(FileList, (), (path, items))
+BOOST_DESCRIBE_STRUCT(TokenView, (), (id, name, principal, role, created, expires))
+BOOST_DESCRIBE_STRUCT(TokenInput, (), (name, principal, role, expires))
+BOOST_DESCRIBE_STRUCT(NewTokenView, (), (token, secret))
 BOOST_DESCRIBE_STRUCT(PackageView, (), (sha256))
 BOOST_DESCRIBE_STRUCT(VersionView, (), (name, version, api, agent_protocol))
 BOOST_DESCRIBE_STRUCT(HealthView, (), (status))
@@ -32,6 +35,8 @@ EventView view(const store::Event& e) { return {e.revision, e.at, e.actor, e.typ
 StreamView view(const store::StreamMeta& m) {
   return {m.key.attempt, m.key.node, m.key.stream, m.kind, m.size, m.durable, m.first_at, m.last_at, m.ended, m.sealed, m.stored};
 }
+
+TokenView view(const model::Token& token) { return {token.id, token.name, token.principal, token.role, token.created, token.expires}; }
 
 json::Value node_view(const model::Node& node, const std::optional<model::NodeUsage>& usage) {
   json::Value out = json::encode(node);
@@ -57,6 +62,9 @@ HELIO_JSON_DEFINE(helio::api::ExecInput)
 HELIO_JSON_DEFINE(helio::api::ExecLine)
 HELIO_JSON_DEFINE(helio::api::FileEntry)
 HELIO_JSON_DEFINE(helio::api::FileList)
+HELIO_JSON_DEFINE(helio::api::TokenView)
+HELIO_JSON_DEFINE(helio::api::TokenInput)
+HELIO_JSON_DEFINE(helio::api::NewTokenView)
 HELIO_JSON_DEFINE(helio::api::PackageView)
 HELIO_JSON_DEFINE(helio::api::VersionView)
 HELIO_JSON_DEFINE(helio::api::HealthView)

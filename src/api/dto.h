@@ -3,6 +3,7 @@
 
 #include "base/json/json.h"
 #include "base/units.h"
+#include "model/access.h"
 #include "model/cluster.h"
 #include "model/job.h"
 #include "service/jobs.h"
@@ -97,6 +98,30 @@ struct FileList {
   std::vector<FileEntry> items;
 };
 
+/// A token without its hash.
+struct TokenView {
+  TokenId id;
+  std::string name;
+  std::string principal;
+  model::AccessRole role = model::AccessRole::viewer;
+  Timestamp created;
+  std::optional<Timestamp> expires;
+};
+TokenView view(const model::Token& token);
+
+struct TokenInput {
+  static constexpr std::array kRequired{std::string_view("name"), std::string_view("role")};
+  std::string name;
+  std::optional<std::string> principal;  ///< who acts; default: the name
+  model::AccessRole role = model::AccessRole::viewer;
+  std::optional<Timestamp> expires;
+};
+
+struct NewTokenView {
+  TokenView token;
+  std::string secret;
+};
+
 struct PackageView {
   PackageId sha256;
 };
@@ -151,6 +176,9 @@ HELIO_JSON(helio::api::ExecInput)
 HELIO_JSON(helio::api::ExecLine)
 HELIO_JSON(helio::api::FileEntry)
 HELIO_JSON(helio::api::FileList)
+HELIO_JSON(helio::api::TokenView)
+HELIO_JSON(helio::api::TokenInput)
+HELIO_JSON(helio::api::NewTokenView)
 HELIO_JSON(helio::api::PackageView)
 HELIO_JSON(helio::api::VersionView)
 HELIO_JSON(helio::api::HealthView)

@@ -68,13 +68,18 @@ class ExecPipe {
 
 class ExecBody final : public net::BodySource {
  public:
-  explicit ExecBody(std::shared_ptr<ExecPipe> pipe) : pipe_(std::move(pipe)) {}
+  ExecBody(std::shared_ptr<ExecPipe> pipe, std::function<void()> cancel) : pipe_(std::move(pipe)), cancel_(std::move(cancel)) {}
+  /// A client that went away ends its command; after the end this does nothing.
+  ~ExecBody() override { cancel_(); }
+  ExecBody(const ExecBody&) = delete;
+  ExecBody& operator=(const ExecBody&) = delete;
   Piece next() override { return pipe_->take(); }
   void set_waker(std::function<void()> waker) override { pipe_->set_waker(std::move(waker)); }
   std::string keep_alive() override { return "{}\n"; }
 
  private:
   std::shared_ptr<ExecPipe> pipe_;
+  std::function<void()> cancel_;
 };
 
 /// The newest node of the job that the user means.
@@ -111,11 +116,11 @@ Result<net::Response> exec(Context& context, Call& call) {
   request.seconds = input.seconds;
   HELIO_CHECK_OK(
       context.feed.note(call.caller, node, "node.exec", "command by " + call.caller.principal + ": " + input.argv[0], context.clock.now()));
-  HELIO_CHECK_OK(context.hub.exec(node, request, std::move(handlers)));
+  HELIO_TRY(cancel, context.hub.exec(node, request, std::move(handlers)));
   net::Response out;
   out.headers.emplace_back("Content-Type", "application/x-ndjson");
   out.headers.emplace_back("Cache-Control", "no-store");
-  out.source = std::make_unique<ExecBody>(std::move(pipe));
+  out.source = std::make_unique<ExecBody>(std::move(pipe), std::move(cancel));
   return out;
 }
 

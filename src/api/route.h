@@ -16,6 +16,7 @@
 #include "service/jobs.h"
 #include "service/logs.h"
 #include "service/packages.h"
+#include "service/ray_jobs.h"
 
 #include <cstdint>
 #include <functional>
@@ -34,12 +35,14 @@ struct Context {
   service::Images& images;
   service::Flavors& flavors;
   service::Packages& packages;
+  service::RayJobs& ray_jobs;
   service::Feed& feed;
   link::Hub& hub;
   const model::Home& home;
   const model::Settings& settings;
   const Clock& clock;
   auth::Tokens& tokens;
+  Executor& tails;  ///< reads for websockets that follow a log
   std::string version;
   std::function<Result<DaemonView>()> facts;
   std::function<void()> stop;  ///< asks the daemon to stop; returns at once
@@ -120,6 +123,7 @@ void add_event_routes(Routes& routes);
 void add_catalog_routes(Routes& routes);
 void add_pool_routes(Routes& routes);
 void add_package_routes(Routes& routes);
+void add_token_routes(Routes& routes);
 void add_daemon_routes(Routes& routes);
 
 /// The routes on a router of net/. `context` outlives it.

@@ -1,9 +1,11 @@
 // What goes on after the head of a reply: waiting, following, watching, commands, files.
 
+#include "api/ray_tail.h"
 #include "api/world_for_test.h"
 #include "net/client.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -277,6 +279,109 @@ class EchoAgent {
   bool welcome_ = false;
   std::shared_ptr<net::WsSession> session_;
 };
+
+TEST(RayTail, CutsTextBetweenCharacters) {
+  std::string held = "a\xc3";
+  EXPECT_EQ(take_whole_characters(held, false), "a");
+  held += "\xa9 \xe2\x82";
+  EXPECT_EQ(take_whole_characters(held, false), "é ");
+  EXPECT_EQ(held, "\xe2\x82");
+  EXPECT_EQ(take_whole_characters(held, true), "\\xe2\\x82");
+  EXPECT_EQ(held, "");
+  held = "\xff\xf0\x9f\x98";
+  EXPECT_EQ(take_whole_characters(held, false), "\\xff");
+  held += "\x80";
+  EXPECT_EQ(take_whole_characters(held, false), "😀");
+  for (std::string kept : {"", "x"}) {
+    const std::string had = kept;
+    EXPECT_EQ(take_whole_characters(kept, false), had);
+  }
+}
+
+/// A client of Ray's that follows a log.
+class Follower {
+ public:
+  Follower(World& world, const std::string& id, const std::string& as) {
+    net::WsHandlers handlers;
+    handlers.on_text = [this](std::string_view frame) {
+      const std::scoped_lock lock(mutex_);
+      text_ += frame;
+      longest_ = std::max(longest_, frame.size());
+      wake_.notify_all();
+    };
+    handlers.on_close = [this](const Error& why) {
+      const std::scoped_lock lock(mutex_);
+      why_ = why;
+      wake_.notify_all();
+    };
+    std::string url = world.ws_url();
+    url.replace(url.find("/agent/v1"), std::string::npos, "/ray/default/api/jobs/" + id + "/logs/tail");
+    session_ =
+        net::ws_connect(world.loop, url, {{"Authorization", "Bearer " + world.token(as)}}, 5s, [](const auto&) {}, std::move(handlers));
+  }
+  ~Follower() { session_->cut(); }
+  Follower(const Follower&) = delete;
+  Follower& operator=(const Follower&) = delete;
+
+  bool has(std::size_t size) {
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, 10s, [&] { return text_.size() >= size || why_; }) && text_.size() >= size;
+  }
+  std::optional<Error> end() {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, 10s, [&] { return why_.has_value(); });
+    return why_;
+  }
+  std::string text() {
+    const std::scoped_lock lock(mutex_);
+    return text_;
+  }
+  std::size_t longest() {
+    const std::scoped_lock lock(mutex_);
+    return longest_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string text_;
+  std::size_t longest_ = 0;
+  std::optional<Error> why_;
+  std::shared_ptr<net::WsSession> session_;
+};
+
+TEST_F(LogsTest, AreFollowedByRaysClientsToACleanEnd) {
+  // A submission under an id of Ray's, that leads to this job.
+  model::RaySubmission submission;
+  submission.workspace = "default";
+  submission.submission_id = "ray-1";
+  submission.job = JobId(job_);
+  ASSERT_TRUE(world_.store->write([&](store::WriteTx& tx) { return tx.put(submission, {}); }));
+  std::string text(200'000, 'x');  // one line, longer than a frame
+  text += "\n";
+  print(text);
+  Follower follower(world_, "ray-1", "viewer");
+  ASSERT_TRUE(follower.has(text.size()));
+  print("é\n");
+  text += "é\n";
+  ASSERT_TRUE(follower.has(text.size())) << "and what comes later";
+  EXPECT_LE(follower.longest(), 64U << 10U);
+  end();
+  const auto why = follower.end();
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->args().at(0).second, "1000") << why->text();
+  EXPECT_EQ(follower.text(), text);
+  Follower late(world_, "ray-1", "viewer");
+  EXPECT_EQ(late.end()->args().at(0).second, "1000") << "an ended job's log is replayed";
+  EXPECT_EQ(late.text(), text);
+  EXPECT_EQ(world_.send("viewer", "GET", "/ray/default/api/jobs/ray-1/logs").body,
+            R"({"logs": ")" + text.substr(0, 200'000) + R"(\né\n"})");
+  for (const auto& [as, id, code] :
+       {std::tuple("viewer", "none", ErrorCode::not_found), std::tuple("wrong", "ray-1", ErrorCode::unauthenticated)}) {
+    Follower refused(world_, id, as);
+    EXPECT_EQ(refused.end()->code(), code);
+  }
+}
 
 TEST(Exec, StreamsOutputThenTheCode) {
   World world;

@@ -1,3 +1,4 @@
+#include "api/ray_front.h"
 #include "api/world_for_test.h"
 #include "auth/sealer.h"
 #include "base/hash.h"
@@ -56,18 +57,21 @@ struct World::Parts {
         images(*world.store, clock, probe),
         flavors(*world.store, clock, settings),
         packages(world.home, settings),
+        ray_jobs(*world.store, jobs, packages, clock, rng),
         feed(*world.store, feed_executor),
         context{.jobs = jobs,
                 .logs = logs,
                 .images = images,
                 .flavors = flavors,
                 .packages = packages,
+                .ray_jobs = ray_jobs,
                 .feed = feed,
                 .hub = hub,
                 .home = world.home,
                 .settings = settings,
                 .clock = clock,
                 .tokens = tokens,
+                .tails = tails,
                 .version = HELIO_VERSION,
                 .facts = [&world]() -> Result<DaemonView> {
                   DaemonView out;
@@ -82,6 +86,7 @@ struct World::Parts {
   model::Settings settings;
   rt::WorkerPool pool{4, 256, "test"};
   rt::SerialExecutor feed_executor{"feed"};
+  rt::SerialExecutor tails{"tails"};
   std::unique_ptr<auth::SecretBoxSealer> sealer;
   auth::Tokens tokens;
   link::Hub hub;
@@ -90,6 +95,7 @@ struct World::Parts {
   service::Images images;
   service::Flavors flavors;
   service::Packages packages;
+  service::RayJobs ray_jobs;
   service::Feed feed;
   Context context;
   std::unique_ptr<net::Server> server;
@@ -123,6 +129,7 @@ World::World() {
   loop.start();
   net::Router router;
   mount(router, p.context);
+  mount_ray_front(router, p.context);
   router.add_websocket("/agent/v1", p.hub.handler());
   net::ServerOptions options;
   options.spool_dir = home.spool();
@@ -135,6 +142,7 @@ World::~World() {
   parts_->server->stop();
   parts_->hub.stop();
   parts_->feed_executor.stop();
+  parts_->tails.stop();
   parts_->pool.stop();
   loop.stop();
   parts_.reset();

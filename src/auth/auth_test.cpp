@@ -265,6 +265,21 @@ TEST_F(TokensTest, tokens_expire) {
   EXPECT_EQ(tokens.create("admin", "t", "ada", model::AccessRole::op, clock.now()).error().path(), "$.expires");
   EXPECT_EQ(tokens.create("admin", "", "ada", model::AccessRole::op, {}).error().path(), "$.name");
   EXPECT_EQ(tokens.create("admin", "t", "", model::AccessRole::op, {}).error().path(), "$.principal");
+  EXPECT_EQ(tokens.create("admin", "two words", "ada", model::AccessRole::op, {}).error().path(), "$.name");
+  EXPECT_EQ(tokens.create("admin", std::string(64, 'x'), "ada", model::AccessRole::op, {}).error().path(), "$.name");
+  EXPECT_TRUE(tokens.create("admin", std::string(63, 'x'), "ada@lab.example", model::AccessRole::op, {}));
+  for (const char* part : {"agent", "control", "provider", "system"}) {
+    EXPECT_EQ(tokens.create("admin", "t", part, model::AccessRole::op, {}).error().path(), "$.principal")
+        << "events would not tell who did it";
+  }
+}
+
+TEST_F(TokensTest, the_administrators_own_is_not_revoked) {
+  const Folder folder;
+  ASSERT_TRUE(tokens.ensure_admin(folder.file("admin.token")));
+  EXPECT_EQ(tokens.revoke("admin", TokenId("admin")).error().code(), ErrorCode::precondition_failed);
+  const std::string secret = read_secret_file(folder.file("admin.token"))->value();
+  EXPECT_TRUE(tokens.authenticate(secret.substr(0, secret.find('\n')), "peer"));
 }
 
 TEST_F(TokensTest, the_hot_path_leaves_the_store_alone) {

@@ -3,12 +3,26 @@
 #include "auth/secret_file.h"
 #include "base/hash.h"
 
+#include <algorithm>
+#include <array>
 #include <mutex>
 
 namespace helio::auth {
 namespace {
 
 constexpr std::string_view kPrefix = "hst_";  // so that secret scanners can find a leaked one
+
+constexpr std::string_view kAdmin = "admin";
+constexpr std::array<std::string_view, 4> kOwnActors{"agent", "control", "provider", "system"};
+constexpr std::string_view kPlain = "expected 1 to 63 letters, digits and . _ @ -";
+
+bool is_plain(std::string_view text) {
+  constexpr std::string_view kMarks = "._@-";
+  const auto fits = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kMarks.contains(c);
+  };
+  return !text.empty() && text.size() <= 63 && std::ranges::all_of(text, fits);
+}
 
 std::string new_secret(Rng& rng) { return std::string(kPrefix) + random_hex(rng, 32); }
 
@@ -37,10 +51,10 @@ Result<void> Tokens::ensure_admin(const std::string& file) {
   // The file first: killed in between, the next start finds a secret that the store does not know and makes another.
   HELIO_CHECK_OK(write_secret_file(file, secret + "\n"));
   return store_.write([&](store::WriteTx& tx) -> Result<void> {
-    HELIO_TRY(former, tx.find<model::Token>("admin"));
+    HELIO_TRY(former, tx.find<model::Token>(std::string(kAdmin)));
     model::Token token = former.value_or(model::Token{});
-    token.id = TokenId("admin");
-    token.name = token.principal = "admin";
+    token.id = TokenId(std::string(kAdmin));
+    token.name = token.principal = kAdmin;
     token.role = model::AccessRole::admin;
     token.hash = sha256_hex(secret);
     token.created = clock_.now();
@@ -97,8 +111,12 @@ Result<Identity> Tokens::authenticate(std::string_view bearer, std::string_view 
 Result<NewToken> Tokens::create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
                                 std::optional<Timestamp> expires) {
   const Timestamp now = clock_.now();
-  if (name.empty()) return fail(Error(ErrorCode::invalid_argument, "a token needs a name").at("$.name"));
-  if (principal.empty()) return fail(Error(ErrorCode::invalid_argument, "a token needs a principal").at("$.principal"));
+  if (!is_plain(name)) return fail(Error(ErrorCode::invalid_argument, std::string(kPlain)).at("$.name"));
+  if (!is_plain(principal)) return fail(Error(ErrorCode::invalid_argument, std::string(kPlain)).at("$.principal"));
+  if (std::ranges::find(kOwnActors, principal) != kOwnActors.end()) {
+    return fail(Error(ErrorCode::invalid_argument, fmt::format("events name a part of heliostat '{}'; choose another", principal))
+                    .at("$.principal"));
+  }
   if (expires && *expires <= now) return fail(Error(ErrorCode::invalid_argument, "the end lies in the past").at("$.expires"));
   NewToken made;
   made.secret = new_secret(rng_);
@@ -117,6 +135,10 @@ Result<std::vector<model::Token>> Tokens::list() {
 }
 
 Result<void> Tokens::revoke(std::string_view actor, const TokenId& id) {
+  if (id.value == kAdmin) {
+    return fail(ErrorCode::precondition_failed,
+                "this token comes back with each start of the daemon; to change it, remove its file and start the daemon again");
+  }
   return store_.write([&](store::WriteTx& tx) -> Result<void> {
     HELIO_TRY(token, tx.get<model::Token>(id.value));
     return tx.remove<model::Token>(id.value, event_of(actor, clock_.now(), "token.revoked", fmt::format("token '{}'", token.name)));

@@ -43,11 +43,12 @@ class Tokens {
   /// `peer` has sent too many wrong ones. A right token is always accepted, so that nobody can lock others out of a shared address.
   Result<Identity> authenticate(std::string_view bearer, std::string_view peer);
 
-  /// Error: invalid_argument for an empty name or principal, or an end in the past.
+  /// Errors: invalid_argument for a name or principal that is empty, long or holds other than letters, digits and `._@-`; for a principal
+  /// that events name for heliostat's own parts; for an end in the past.
   Result<NewToken> create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
                           std::optional<Timestamp> expires);
   Result<std::vector<model::Token>> list();
-  /// From its return on the token is refused. Error: not_found.
+  /// From its return on the token is refused. Errors: not_found; precondition_failed for the one that ensure_admin() looks after.
   Result<void> revoke(std::string_view actor, const TokenId& id);
 
  private:

@@ -1,3 +1,4 @@
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/rng.h"
@@ -41,7 +42,21 @@ TEST(Hash, known_answers) {
   EXPECT_TRUE(equal_constant_time("abc", "abc"));
   EXPECT_FALSE(equal_constant_time("abc", "abd"));
   EXPECT_FALSE(equal_constant_time("abc", "ab"));
+}
+
+TEST(Base64, gives_back_what_it_took_and_refuses_the_rest) {
   EXPECT_EQ(base64_encode("heliostat"), "aGVsaW9zdGF0");
+  EXPECT_EQ(base64_decode("aGVsbG8="), "hello");
+  EXPECT_EQ(base64_decode("aGVsbA=="), "hell");
+  EXPECT_EQ(base64_decode(""), "");
+  EXPECT_EQ(base64_decode("/+8A"), std::string("\xff\xef\0", 3));
+  EXPECT_FALSE(base64_decode("abc"));
+  EXPECT_FALSE(base64_decode("ab*d"));
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(base64_decode(base64_encode(bytes)), bytes) << i;
+    bytes += static_cast<char>(i * 37);
+  }
 }
 
 TEST(Rng, a_seed_replays_and_ids_differ) {

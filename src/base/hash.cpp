@@ -43,12 +43,4 @@ bool equal_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-std::string base64_encode(std::string_view bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4, '\0');
-  // EVP writes a terminating NUL one past the text; std::string owns that byte.
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(bytes.data()),  // NOLINT
-                  static_cast<int>(bytes.size()));
-  return out;
-}
-
 }  // namespace helio

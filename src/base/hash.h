@@ -27,6 +27,4 @@ class Sha256 {
 /// Compares without a data-dependent early exit: for tokens.
 bool equal_constant_time(std::string_view a, std::string_view b);
 
-std::string base64_encode(std::string_view bytes);
-
 }  // namespace helio

@@ -72,6 +72,13 @@ bool daemon_answers(const std::string& url, Duration deadline) {
   return response && response->status == 200;
 }
 
+Result<std::string> token_of(const Context& context) {
+  if (!context.token.empty()) return context.token;
+  const auto text = read_file(context.home.admin_token());
+  if (!text) return fail(ErrorCode::unauthenticated, "no token: set HELIOSTAT_TOKEN, or start the daemon of this home with `helio up`");
+  return text->substr(0, text->find_first_of(" \r\n"));
+}
+
 Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
   std::string url = context.url;
   std::optional<model::DaemonFile> daemon;
@@ -80,12 +87,7 @@ Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
     url = file.url;
     daemon = std::move(file);
   }
-  std::string token = context.token;
-  if (token.empty()) {
-    const auto text = read_file(context.home.admin_token());
-    if (!text) return fail(ErrorCode::unauthenticated, "no token: set HELIOSTAT_TOKEN, or start the daemon of this home with `helio up`");
-    token = text->substr(0, text->find_first_of(" \r\n"));
-  }
+  HELIO_TRY(token, token_of(context));
   while (url.ends_with('/')) url.pop_back();
   HELIO_TRY(http, net::HttpClient::create(url, {{"Authorization", "Bearer " + token}, {"User-Agent", "helio"}}));
   return std::unique_ptr<ApiClient>(new ApiClient(std::move(url), std::move(http), std::move(daemon)));

@@ -67,6 +67,9 @@ class ApiClient {
   std::optional<model::DaemonFile> daemon_;  ///< none when the user named the URL
 };
 
+/// The token that connect() sends. Error: unauthenticated when there is none to be found.
+Result<std::string> token_of(const Context& context);
+
 /// The one of `jobs` (newest first) that a name or the beginning of an id means; see ApiClient::resolve_job.
 Result<std::string> choose_job(const std::vector<model::Job>& jobs, const std::string& what, Timestamp now);
 

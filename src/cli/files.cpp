@@ -1,7 +1,7 @@
 // cp and exec.
 
+#include "base/base64.h"
 #include "cli/api_client.h"
-#include "cli/base64.h"
 #include "cli/context.h"
 #include "cli/local_file.h"
 #include "cli/table.h"

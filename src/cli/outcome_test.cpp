@@ -1,7 +1,6 @@
 #include "cli/outcome.h"
 
 #include "cli/api_client.h"
-#include "cli/base64.h"
 #include "cli/context.h"
 #include "cli/progress.h"
 #include "cli/sse.h"
@@ -151,15 +150,6 @@ TEST(Sse, events_come_whole_whatever_the_pieces) {
     EXPECT_EQ(events[0].data, "{\"a\":\n1}");
     EXPECT_EQ(events[1].type, "resync");
   }
-}
-
-TEST(Base64, decodes_what_base_encodes_and_refuses_the_rest) {
-  EXPECT_EQ(base64_decode("aGVsbG8="), "hello");
-  EXPECT_EQ(base64_decode("aGVsbA=="), "hell");
-  EXPECT_EQ(base64_decode(""), "");
-  EXPECT_EQ(base64_decode("/+8A"), std::string("\xff\xef\0", 3));
-  EXPECT_FALSE(base64_decode("abc"));
-  EXPECT_FALSE(base64_decode("ab*d"));
 }
 
 TEST(Table, columns_align_by_what_is_seen) {

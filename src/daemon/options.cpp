@@ -124,10 +124,19 @@ Result<void> check_pool(const model::PoolSettings& pool) {
   return {};
 }
 
+Result<void> check_jobs_api(const model::JobsApiSettings& jobs_api) {
+  if (jobs_api.workers < 0 || jobs_api.workers > 10'000) return wrong("$.jobs_api.workers", "expected 0 to 10000");
+  if (jobs_api.image.empty()) return wrong("$.jobs_api.image", "expected the name of an image");
+  if (jobs_api.worker_flavor && jobs_api.worker_flavor->empty()) return wrong("$.jobs_api.worker_flavor", "expected the name of a flavor");
+  if (jobs_api.head_flavor && jobs_api.head_flavor->empty()) return wrong("$.jobs_api.head_flavor", "expected the name of a flavor");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_settings(const model::Settings& settings) {
   HELIO_CHECK_OK(check_pool(settings.pool));
+  HELIO_CHECK_OK(check_jobs_api(settings.jobs_api));
   const model::ServerSettings& server = settings.server;
   in6_addr address{};
   const bool v4 = ::inet_pton(AF_INET, server.address.c_str(), &address) == 1;

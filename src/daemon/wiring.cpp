@@ -1,5 +1,6 @@
 #include "daemon/wiring.h"
 
+#include "api/ray_front.h"
 #include "api/route.h"
 #include "auth/sealer.h"
 #include "auth/tokens.h"
@@ -149,6 +150,7 @@ struct Daemon::Impl {
   rt::EventLoop loop;
   rt::WorkerPool workers{kWorkers, kWorkQueue, "http"};
   rt::SerialExecutor feed_executor{"feed"};
+  rt::SerialExecutor tails{"tails"};
   rt::SerialExecutor background{"background"};
   rt::SerialExecutor control_executor{"control"};
 
@@ -163,18 +165,21 @@ struct Daemon::Impl {
   service::Images images{*ground.store, clock, probe_python};
   service::Flavors flavors{*ground.store, clock, ground.settings};
   service::Packages packages{home, ground.settings};
+  service::RayJobs ray_jobs{*ground.store, jobs, packages, clock, rng};
   service::Feed feed{*ground.store, feed_executor};
   api::Context context{.jobs = jobs,
                        .logs = logs,
                        .images = images,
                        .flavors = flavors,
                        .packages = packages,
+                       .ray_jobs = ray_jobs,
                        .feed = feed,
                        .hub = hub,
                        .home = home,
                        .settings = ground.settings,
                        .clock = clock,
                        .tokens = tokens,
+                       .tails = tails,
                        .version = HELIO_VERSION,
                        .facts = [this] { return facts(); },
                        .stop = [this] { request_stop(); }};
@@ -233,6 +238,7 @@ Result<void> Daemon::Impl::start() {
 std::unique_ptr<net::Server> Daemon::Impl::make_server(std::uint16_t port) {
   net::Router router;
   api::mount(router, context);
+  api::mount_ray_front(router, context);
   router.add_websocket("/agent/v1", [this, accept = hub.handler()](net::Request& request) -> net::WsAccept {
     // The controllers take stock first: connections that came before would be marked as closed by them.
     if (!ready.load()) {
@@ -307,6 +313,7 @@ void Daemon::Impl::stop() {
   control_executor.stop();
   background.stop();
   feed_executor.stop();
+  tails.stop();
   workers.stop();
 }
 

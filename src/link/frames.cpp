@@ -55,4 +55,8 @@ std::string exec_frame(std::string_view id, const ExecRequest& request) {
   return json::dump(json::Object{{"type", "exec"}, {"exec", std::move(exec)}});
 }
 
+std::string exec_cancel_frame(std::string_view id) {
+  return json::dump(json::Object{{"type", "exec_cancel"}, {"exec", json::Object{{"id", id}}}});
+}
+
 }  // namespace helio::link

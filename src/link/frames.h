@@ -31,5 +31,6 @@ std::string recorded_frame(std::int64_t sequence);
 std::string stream_frame(const model::StreamInfo& stream);
 std::string ack_frame(const std::vector<Ack>& acks);
 std::string exec_frame(std::string_view id, const ExecRequest& request);
+std::string exec_cancel_frame(std::string_view id);
 
 }  // namespace helio::link

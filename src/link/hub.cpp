@@ -48,7 +48,7 @@ std::map<NodeId, model::NodeUsage> Hub::usage() const {
   return out;
 }
 
-Result<void> Hub::exec(const NodeId& node, const ExecRequest& request, ExecHandlers handlers) {
+Result<std::function<void()>> Hub::exec(const NodeId& node, const ExecRequest& request, ExecHandlers handlers) {
   const auto session = core_->find(node);
   if (!session) return fail(ErrorCode::unavailable, "the agent of node {} is not connected", node.value);
   return session->exec(request, std::move(handlers));

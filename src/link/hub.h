@@ -58,8 +58,9 @@ class Hub {
   [[nodiscard]] bool connected(const NodeId& node) const;
   /// Latest usage of every connected node. Any thread.
   [[nodiscard]] std::map<NodeId, model::NodeUsage> usage() const;
-  /// Starts a command in a node. Errors: unavailable (its agent is not connected), and then no handler is called.
-  Result<void> exec(const NodeId& node, const ExecRequest& request, ExecHandlers handlers);
+  /// Starts a command in a node. The function that comes back ends it, if it still runs: for who does not want to know any more; any
+  /// thread, any time. Errors: unavailable (its agent is not connected), and then no handler is called.
+  Result<std::function<void()>> exec(const NodeId& node, const ExecRequest& request, ExecHandlers handlers);
 
   /// Closes all connections and joins the workers. The nodes live on. Idempotent.
   void stop();

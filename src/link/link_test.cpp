@@ -485,6 +485,28 @@ TEST_F(LinkTest, RunsACommandAndGivesItsOutputAndCode) {
   EXPECT_EQ(**done, 3);
 }
 
+TEST_F(LinkTest, WhoIsNoLongerInterestedEndsTheCommand) {
+  auto agent = connect();
+  ASSERT_TRUE(eventually([&] { return hub_->connected(NodeId(kNode)); }));
+  std::atomic<bool> done{false};
+  ExecHandlers handlers;
+  handlers.on_output = [](const std::string&) {};
+  handlers.on_done = [&](const Result<std::int32_t>&) { done = true; };
+  const auto cancel = hub_->exec(NodeId(kNode), {.argv = {"sleep", "60"}}, handlers);
+  ASSERT_TRUE(cancel);
+  const auto started = agent->next("exec");
+  ASSERT_TRUE(started);
+  (*cancel)();
+  const auto cancelled = agent->next("exec_cancel");
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(cancelled->at("exec").at("id"), started->at("exec").at("id"));
+  agent->send(json::Object{{"type", "exec_done"}, {"exec", json::Object{{"id", started->at("exec").at("id")}, {"exit_code", 137}}}});
+  ASSERT_TRUE(eventually([&] { return done.load(); }));
+  (*cancel)();  // nothing is left to end: the next frame is that of the next command
+  ASSERT_TRUE(hub_->exec(NodeId(kNode), {.argv = {"true"}}, handlers));
+  EXPECT_FALSE(agent->next("exec")->at("exec").at("id") == started->at("exec").at("id"));
+}
+
 TEST_F(LinkTest, ALostConnectionEndsItsCommands) {
   auto agent = connect();
   ASSERT_TRUE(eventually([&] { return hub_->connected(NodeId(kNode)); }));

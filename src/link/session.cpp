@@ -216,7 +216,7 @@ void Session::on_binary(std::string_view frame) {
 
 void Session::acknowledge(const std::vector<Ack>& acks) { send(ack_frame(acks)); }
 
-Result<void> Session::exec(const ExecRequest& request, ExecHandlers handlers) {
+Result<std::function<void()>> Session::exec(const ExecRequest& request, ExecHandlers handlers) {
   const std::string id = "x" + std::to_string(core_->next_exec.fetch_add(1));
   {
     const std::scoped_lock lock(mutex_);
@@ -229,7 +229,17 @@ Result<void> Session::exec(const ExecRequest& request, ExecHandlers handlers) {
     }
   });
   send(exec_frame(id, request));
-  return {};
+  return [weak = weak_from_this(), id] {
+    if (const auto self = weak.lock()) self->cancel_exec(id);
+  };
+}
+
+void Session::cancel_exec(const std::string& id) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!execs_.contains(id)) return;
+  }
+  send(exec_cancel_frame(id));
 }
 
 void Session::on_exec_output(const json::Value& frame) {

@@ -24,7 +24,8 @@ class Session final : public AckSink, public std::enable_shared_from_this<Sessio
 
   /// Sends the node's assignment if its generation is newer than the last one sent. On the node's strand.
   void push_assignment();
-  Result<void> exec(const ExecRequest& request, ExecHandlers handlers);
+  /// See Hub::exec().
+  Result<std::function<void()>> exec(const ExecRequest& request, ExecHandlers handlers);
   void acknowledge(const std::vector<Ack>& acks) override;
 
  private:
@@ -45,6 +46,7 @@ class Session final : public AckSink, public std::enable_shared_from_this<Sessio
   void with_intake(std::function<void(Intake&)> use);
 
   void send(std::string frame);
+  void cancel_exec(const std::string& id);
   void finish_exec(const std::string& id, Result<std::int32_t> result);
 
   const std::shared_ptr<Core> core_;

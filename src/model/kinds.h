@@ -5,6 +5,7 @@
 #include "model/cluster.h"
 #include "model/job.h"
 #include "model/pool.h"
+#include "model/ray_front.h"
 
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ HELIO_KIND(Flavor, "flavor", t.name.value, "", "", "")
 HELIO_KIND(Image, "image", t.name.value, "", "", "")
 HELIO_KIND(Host, "host", t.id.value, std::string(json::enum_name(t.state)), "", "")
 HELIO_KIND(Token, "token", t.id.value, "", "", "")
+HELIO_KIND(RaySubmission, "ray_submission", t.workspace + "/" + t.submission_id, "", t.job.value, t.workspace)
+HELIO_KIND(RayPackage, "ray_package", t.workspace + "/" + t.name, "", "", t.workspace)
 
 #undef HELIO_KIND
 

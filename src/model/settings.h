@@ -34,10 +34,19 @@ struct KeepSettings {
   Bytes log_total{0};  ///< oldest ended jobs' logs go first; 0 = 20 GiB
 };
 
+/// What jobs get that come by Ray's own Jobs API and do not say what they need.
+struct JobsApiSettings {
+  std::int32_t workers = 0;  ///< beside the head; 0: the head does the work
+  std::optional<std::string> worker_flavor;
+  std::optional<std::string> head_flavor;
+  std::string image = "default";
+};
+
 struct Settings {
   PoolSettings pool;
   ServerSettings server;
   KeepSettings keep;
+  JobsApiSettings jobs_api;
 };
 
 }  // namespace helio::model
@@ -45,4 +54,5 @@ struct Settings {
 HELIO_JSON(helio::model::PoolSettings)
 HELIO_JSON(helio::model::ServerSettings)
 HELIO_JSON(helio::model::KeepSettings)
+HELIO_JSON(helio::model::JobsApiSettings)
 HELIO_JSON(helio::model::Settings)

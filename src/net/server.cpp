@@ -42,7 +42,13 @@ void ServerCore::close_all(std::promise<void> gone) {
   stopping = true;
   for (Session* session : sessions) session->shut();
   const std::vector<WsConn*> open(websockets.begin(), websockets.end());
-  for (WsConn* conn : open) conn->close_within(1001, "the server stops", kSocketsCloseWithin);
+  for (WsConn* conn : open) {
+    if (conn->cut_on_stop()) {
+      conn->cut();
+    } else {
+      conn->close_within(1001, "the server stops", kSocketsCloseWithin);
+    }
+  }
   if (live == 0) {
     gone.set_value();
   } else {

@@ -30,6 +30,8 @@ using Handler = std::function<Response(Request&)>;
 struct WsAccept {
   std::function<WsHandlers(std::shared_ptr<WsSession>)> open;
   std::optional<Response> refuse;
+  /// When the server stops, the connection is dropped without a close frame: for protocols in which a clean close means the end.
+  bool cut_on_stop = false;
 };
 using WsHandler = std::function<WsAccept(Request&)>;
 

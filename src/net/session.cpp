@@ -494,6 +494,7 @@ void Session::become_websocket(WsAccept accept) {
   WsConn::Limits limits;
   limits.message = core_->options.ws_message_limit;
   auto conn = std::make_shared<WsConn>(core_->loop, std::move(socket_), peer_, limits);
+  if (accept.cut_on_stop) conn->set_cut_on_stop();
   core_->websockets.insert(conn.get());
   ++core_->live;
   conn->set_on_gone([core = core_, raw = conn.get()] {

@@ -22,6 +22,8 @@ class WsSession {
   [[nodiscard]] virtual std::size_t queued() const = 0;
   /// What is queued, a close frame, then the socket; a peer that does not follow is cut off after 2 s. Any thread, idempotent.
   virtual void close(int code, std::string reason) = 0;
+  /// Drops the connection without a close frame, with all that is queued: the peer sees that it was not meant to end. Any thread.
+  virtual void cut() = 0;
   [[nodiscard]] virtual const std::string& peer() const = 0;
 };
 

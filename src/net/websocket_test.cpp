@@ -80,6 +80,7 @@ class WebsocketTest : public ::testing::Test {
           return handlers;
         };
       } else {
+        accept.cut_on_stop = name_ == "cut";
         accept.open = [this](std::shared_ptr<WsSession> session) {
           server_.opened(std::move(session));
           return server_.handlers();
@@ -285,6 +286,25 @@ TEST_F(WebsocketTest, a_hundred_megabytes_there_and_back) {
     ASSERT_TRUE(client_.session->send_binary(frame));
   }
   EXPECT_TRUE(client_.signal.until([&] { return client_.bytes == kFrame * kFrames; }));
+}
+
+TEST_F(WebsocketTest, a_session_that_is_cut_sees_no_close_frame) {
+  connect(client_, "/ws/plain");
+  ASSERT_TRUE(client_.is_open() && server_.is_open());
+  server_.session->cut();
+  ASSERT_TRUE(client_.is_closed() && server_.is_closed());
+  EXPECT_THAT(client_.why->message(), HasSubstr("connection lost"));
+  EXPECT_EQ(server_.why->code(), ErrorCode::cancelled);
+  EXPECT_FALSE(server_.session->send_text("late"));
+  server_.session->cut();
+}
+
+TEST_F(WebsocketTest, stop_of_the_server_cuts_those_that_ask_for_it) {
+  connect(client_, "/ws/cut");
+  ASSERT_TRUE(client_.is_open() && server_.is_open());
+  it_->server.stop();
+  ASSERT_TRUE(client_.is_closed() && server_.is_closed());
+  EXPECT_THAT(client_.why->message(), HasSubstr("connection lost"));
 }
 
 TEST_F(WebsocketTest, stop_of_the_server_closes_sessions_quickly) {

@@ -197,6 +197,13 @@ Error WsConn::why_ended(const ErrorInfo& ec) const {
 
 void WsConn::close(int code, std::string reason) { close_within(code, std::move(reason), kCloseGrace); }
 
+void WsConn::cut() {
+  const std::scoped_lock lock(mutex_);
+  closing_ = true;
+  if (abandoned_) return;
+  loop_.post([self = shared_from_this()] { self->finish(Error(ErrorCode::cancelled, "cut by this side")); });
+}
+
 void WsConn::close_within(int code, std::string reason, Duration grace) {
   const std::scoped_lock lock(mutex_);
   closing_ = true;

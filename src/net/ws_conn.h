@@ -50,6 +50,7 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   bool send_binary(std::string frame) override;
   [[nodiscard]] std::size_t queued() const override { return queued_.load(std::memory_order_relaxed); }
   void close(int code, std::string reason) override;
+  void cut() override;
   [[nodiscard]] const std::string& peer() const override { return peer_; }
 
   // Loop thread from here on.
@@ -57,6 +58,9 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   Stream& stream() { return *stream_; }
   void begin_use() { ++uses_; }
   void end_use();
+  /// A server that stops cuts it instead of closing it.
+  void set_cut_on_stop() { cut_on_stop_ = true; }
+  [[nodiscard]] bool cut_on_stop() const { return cut_on_stop_; }
   /// Called after on_close.
   void set_on_gone(std::function<void()> on_gone) { on_gone_ = std::move(on_gone); }
   [[nodiscard]] bool finished() const { return state_ == State::finished; }
@@ -103,6 +107,7 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   bool write_running_ = false;
   bool close_wanted_ = false;
   bool close_sent_ = false;
+  bool cut_on_stop_ = false;
   boost::beast::websocket::close_reason close_reason_;
   Frame current_;
 

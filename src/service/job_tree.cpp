@@ -92,6 +92,10 @@ Result<void> Jobs::remove(const Caller& caller, const JobId& id) {
     for (const model::Node& node : now_tree.nodes) HELIO_CHECK_OK(tx.remove<model::Node>(node.id.value, event("node")));
     for (const model::Cluster& cluster : now_tree.clusters) HELIO_CHECK_OK(tx.remove<model::Cluster>(cluster.id.value, event("cluster")));
     for (const model::Attempt& attempt : now_tree.attempts) HELIO_CHECK_OK(tx.remove<model::Attempt>(attempt.id.value, event("attempt")));
+    HELIO_TRY(submissions, children<model::RaySubmission>(tx, id.value));
+    for (const model::RaySubmission& one : submissions) {
+      HELIO_CHECK_OK(tx.remove<model::RaySubmission>(model::KindOf<model::RaySubmission>::id(one), event("ray_submission")));
+    }
     HELIO_CHECK_OK(tx.remove_secrets("job/" + id.value + "/"));
     store::Event last = event("job");
     last.message = "removed with its attempts, logs and files";

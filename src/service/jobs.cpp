@@ -85,8 +85,12 @@ Result<Job> Jobs::submit(const Caller& caller, const model::JobSpec& spec, const
   return create(caller, spec, idempotency, std::nullopt, document);
 }
 
+Result<Job> Jobs::submit_with(const Caller& caller, const model::JobSpec& spec, const Also& also) {
+  return create(caller, spec, {}, std::nullopt, nullptr, also);
+}
+
 Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
-                         const std::optional<JobId>& rerun_of, std::string* document) {
+                         const std::optional<JobId>& rerun_of, std::string* document, const Also& also) {
   std::optional<Job> earlier;
   if (!idempotency.key.empty()) {
     // Before anything is checked: what was accepted once is answered again, also when the pool has changed since.
@@ -123,6 +127,7 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
     HELIO_CHECK_OK(tx.put(job, event_of(caller, job.id, job.created, "job.submitted", message), &text));
     if (document != nullptr) *document = text;
     for (const auto& [key, bytes] : sealed) HELIO_CHECK_OK(tx.put_secret(key, bytes));
+    if (also) HELIO_CHECK_OK(also(tx, job));
     if (idempotency.key.empty()) return {};
     return tx.put_idempotency(record_of(caller, idempotency, std::move(text)), job.created);
   });

@@ -55,6 +55,9 @@ class Jobs {
   /// `document`, if given, gets what get_text() would give.
   Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
                             std::string* document = nullptr);
+  /// The same, and `also` in the transaction that stores the job: for what must exist with it or not at all. Its error is the submit's.
+  using Also = std::function<Result<void>(store::WriteTx&, const model::Job&)>;
+  Result<model::Job> submit_with(const Caller& caller, const model::JobSpec& spec, const Also& also);
   /// What submit() would do, with its errors; stores nothing and does not ask whether the packages that it names are here yet.
   Result<Preview> preview(const Caller& caller, const model::JobSpec& spec);
   Result<model::Job> get(const JobId& id);
@@ -76,7 +79,7 @@ class Jobs {
  private:
   /// Checks, completes and stores a spec whose secrets are in clear.
   Result<model::Job> create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
-                            const std::optional<JobId>& rerun_of, std::string* document);
+                            const std::optional<JobId>& rerun_of, std::string* document, const Also& also = {});
   void seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const;
   Result<void> release_retained(const Caller& caller, const model::Job& job);
   Result<model::JobSpec> spec_with_secrets(const JobId& id);

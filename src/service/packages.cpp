@@ -220,4 +220,18 @@ Result<void> Packages::put(std::string_view sha256, const std::string& file) {
   return done;
 }
 
+Result<std::string> Packages::add(const std::string& file) {
+  Result<std::string> digest = std::string();
+  {
+    const File opened(file);
+    digest = opened.fd() < 0 ? fail(system_error(errno, "open the upload")) : digest_of(opened.fd());
+  }
+  if (!digest) {
+    ::unlink(file.c_str());
+    return digest;
+  }
+  HELIO_CHECK_OK(put(*digest, file));
+  return digest;
+}
+
 }  // namespace helio::service

@@ -198,6 +198,17 @@ constexpr std::string_view kKnown =
     "working_dir, py_modules, py_executable, excludes, pip, uv, conda, env_vars, config, image_uri, container, worker_process_setup_hook, "
     "nsight, "
     "rocprof_sys, java_jars";
+/// Ray's own clients add these.
+constexpr std::string_view kInternal = "_ray_commit, _ray_release, _inject_current_ray";
+
+bool is_listed(std::string_view list, std::string_view key) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(", "), list.size());
+    if (list.substr(0, end) == key) return true;
+    list.remove_prefix(std::min(end + 2, list.size()));
+  }
+  return false;
+}
 
 Result<void> check_field(std::string_view key, const Value& value, const std::string& path, const RuntimeEnvContext& context) {
   if (key == "working_dir") return check_working_dir(value, path, context);
@@ -219,6 +230,8 @@ Result<void> check_field(std::string_view key, const Value& value, const std::st
 }
 
 }  // namespace
+
+bool is_runtime_env_field(std::string_view key) { return is_listed(kKnown, key) || is_listed(kInternal, key); }
 
 std::string_view package_of_uri(std::string_view uri) {
   if (!uri.starts_with(kPackages) || !uri.ends_with(".zip") || uri.size() != kPackages.size() + 64 + 4) return {};

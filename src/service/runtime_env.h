@@ -19,6 +19,9 @@ struct RuntimeEnvContext {
 /// not_found (package) at the path below `path`, which is where the document stands.
 Result<void> check_runtime_env(const json::Object& runtime_env, const std::string& path, const RuntimeEnvContext& context);
 
+/// A field that some Ray has, whatever its value.
+bool is_runtime_env_field(std::string_view key);
+
 /// SHA-256 of "helio://packages/<sha256>.zip"; empty when it is none.
 std::string_view package_of_uri(std::string_view uri);
 

@@ -186,6 +186,21 @@ TEST_P(StoreTest, EventsOfOneResourceAreFoundWhateverItIs) {
   })));
 }
 
+TEST_P(StoreTest, ACommitOfAnySizeIsTaken) {
+  // Sizes around those at which the log's writes are cut into pieces.
+  for (const int kib : {16, 60, 64, 124, 128, 132, 256, 1000, 3000}) {
+    const std::string id = std::to_string(kib);
+    const std::string large = fmt::format(R"({{"x":"{}"}})", std::string(static_cast<std::size_t>(kib) << 10U, 'x'));
+    ASSERT_TRUE(ok(put(*store_, row(id, large)))) << kib;
+    EXPECT_EQ(doc(*store_, id), large) << kib;
+  }
+  ASSERT_TRUE(ok(store_->write([&](WriteTx& tx) -> Result<void> {
+    for (int i = 0; i < 500; ++i) HELIO_CHECK_OK(tx.put_row(row(fmt::format("n{}", i), R"({"x":1})"), event()));
+    return {};
+  })));
+  EXPECT_EQ(doc(*store_, "n499"), R"({"x":1})");
+}
+
 TEST_P(StoreTest, ARowThatWasNeverChangedReadsAsItWasWritten) {
   const std::string nulls = R"({"x":null,"y":{"z":1}})";
   ASSERT_TRUE(ok(put(*store_, row("a", R"({"x":"é"})", "new"))));

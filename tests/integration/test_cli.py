@@ -110,6 +110,29 @@ def test_an_empty_name_means_no_job(stubbed):
     assert stubbed.job(job)["state"] == "succeeded"
 
 
+# --- tokens -----------------------------------------------------------------------------------------------------------------------
+
+def test_a_token_gives_what_its_role_may_until_it_is_revoked(daemon):
+    url = {"HELIOSTAT_URL": daemon.daemon_file()["url"]}
+    made = daemon.helio("tokens", "create", "ada-laptop", "--role", "developer", "--principal", "ada", "--expires", "30d", check=0)
+    secret = made.stdout.strip()
+    identity = re.match(r"(t-\w+): ada as developer, until 20", made.stderr)[1]
+    ada = {**url, "HELIOSTAT_TOKEN": secret}
+    job = daemon.submit("--", "true", env=ada)
+    assert daemon.wait(job)["owner"] == "ada"
+    assert "needs role admin" in daemon.helio("tokens", env=ada, check=66).stderr
+    viewer = {**url, "HELIOSTAT_TOKEN": daemon.helio("token", "create", "screen", "--role", "viewer", check=0).stdout.strip()}
+    assert job in daemon.helio("ps", env=viewer, check=0).stdout
+    daemon.helio("submit", "--", "true", env=viewer, check=66)
+    listed = daemon.helio("tokens", check=0).stdout
+    assert re.search(rf"^{identity} +ada-laptop +ada +developer .* in 2\d+d", listed, re.M), listed
+    assert secret not in listed and secret not in daemon.helio("tokens", "-o", "json", check=0).stdout
+    assert daemon.helio("tokens", "rm", identity, check=0).stdout == f"{identity} is refused from now on\n"
+    assert "wrong, expired or revoked" in daemon.helio("ps", env=ada, check=65).stderr
+    assert "--expires" in daemon.helio("tokens", "create", "x", "--role", "viewer", "--expires", "soon", check=64).stderr
+    assert "start the daemon again" in daemon.helio("tokens", "rm", "admin", check=70).stderr
+
+
 def test_jobs_are_all_found_before_one_is_removed(daemon):
     first, second = (daemon.submit("--", "true") for _ in range(2))
     daemon.wait(first)

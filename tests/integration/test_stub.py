@@ -90,6 +90,20 @@ def test_variables_tell_a_node_where_it_is(stubbed):
     assert stubbed.helio("exec", job, "--", "true").returncode in (67, 70, 72)
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_command_ends_with_its_client(stubbed, how):
+    job = stubbed.submit("--", "sleep", "300")
+    stubbed.until(job, ["running"])
+    client = stubbed.popen("exec", job, "--", "sh", "-c", "echo begun; sleep 1234 & wait")
+    assert client.stdout.readline() == "begun\n"
+    sleeping = [pid for pid, command in processes_tagged(job) if command.startswith("sleep 1234")]
+    assert len(sleeping) == 1
+    client.send_signal(how)
+    client.wait(10)
+    eventually("the command is gone", lambda: not [command for _, command in processes_tagged(job) if command.startswith("sleep 1234")])
+    assert stubbed.job(job)["state"] == "running"
+
+
 def test_outputs_outlive_the_cluster_and_checkpoints_outlive_attempts(stubbed, tmp_path):
     body = 'n=$(cat "$HELIOSTAT_CHECKPOINT_DIR/n" 2>/dev/null || echo 0); echo $((n+1)) > "$HELIOSTAT_CHECKPOINT_DIR/n"; ' \
            'mkdir -p "$HELIOSTAT_OUTPUT_DIR/d"; echo try $n > "$HELIOSTAT_OUTPUT_DIR/d/out.txt"; echo attempt $n; test $n = 2'

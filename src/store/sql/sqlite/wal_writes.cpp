@@ -10,8 +10,8 @@ namespace helio::store::sqlite {
 namespace {
 
 constexpr const char* kName = "heliostat";
-constexpr std::size_t kMostGathered = std::size_t{1} << 20U;
-constexpr std::size_t kKept = std::size_t{128} << 10U;  ///< memory that stays with an idle file
+/// SQLite's own file takes the length of a write modulo 128 KiB, and for a full disk what is missing then.
+constexpr std::size_t kMostGathered = std::size_t{64} << 10U;
 
 /// The default VFS's file lies behind this in the same memory, as SQLite gives it.
 struct File {
@@ -34,7 +34,6 @@ int flush(sqlite3_file* file) {
   const int rc = inner->pMethods->xWrite(inner, mine.gathered.data(), static_cast<int>(mine.gathered.size()), mine.start);
   // After an error too: the transaction is over then, and the next one writes at the same place.
   mine.gathered.clear();
-  if (mine.gathered.capacity() > kKept) std::vector<unsigned char>().swap(mine.gathered);
   return rc;
 }
 

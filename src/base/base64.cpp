@@ -1,8 +1,8 @@
-#include "cli/base64.h"
+#include "base/base64.h"
 
 #include <cstdint>
 
-namespace helio::cli {
+namespace helio {
 namespace {
 
 int digit(char c) {
@@ -15,6 +15,21 @@ int digit(char c) {
 }
 
 }  // namespace
+
+std::string base64_encode(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  std::uint32_t bits = 0;
+  unsigned held = 0;
+  for (const char c : bytes) {
+    bits = (bits << 8U) | static_cast<unsigned char>(c);
+    for (held += 8; held >= 6; held -= 6) out += kDigits[(bits >> (held - 6)) & 63U];
+  }
+  if (held > 0) out += kDigits[(bits << (6 - held)) & 63U];
+  out.append((4 - out.size() % 4) % 4, '=');
+  return out;
+}
 
 std::optional<std::string> base64_decode(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
@@ -40,4 +55,4 @@ std::optional<std::string> base64_decode(std::string_view text) {
   return out;
 }
 
-}  // namespace helio::cli
+}  // namespace helio
