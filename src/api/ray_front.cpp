@@ -293,7 +293,7 @@ json::Value details(const RayJob& ray) {
                    {"job_id", nullptr},
                    {"submission_id", ray.submission.submission_id},
                    {"driver_info", nullptr},
-                   {"status", service::ray_status(ray.job)},
+                   {"status", service::ray_status(ray)},
                    {"entrypoint", ray.submission.entrypoint},
                    {"message", service::ray_message(ray)},
                    {"error_type", nullptr},
@@ -340,7 +340,7 @@ Reply remove(Context& context, net::Request& request, const service::Caller& cal
   if (auto refused = owner_only(caller, *job, Verb::remove)) return std::unexpected(*refused);
   if (!model::is_terminal(job->job.state)) {
     return refuse(500, fmt::format("Attempted to delete job '{}', but it is in a non-terminal state {}.", job->submission.submission_id,
-                                   service::ray_status(job->job)));
+                                   service::ray_status(*job)));
   }
   if (auto removed = context.ray_jobs.remove(caller, *job); !removed) return refuse(500, removed.error().message());
   return document(json::Object{{"deleted", true}});

@@ -383,6 +383,25 @@ TEST_F(LogsTest, AreFollowedByRaysClientsToACleanEnd) {
   }
 }
 
+TEST(RayStatus, AJobBetweenAttemptsIsRunningOnlyIfItRan) {
+  World world;
+  ASSERT_EQ(world.send("developer", "POST", "/ray/default/api/jobs/", R"({"entrypoint":"true","submission_id":"s"})").status, 200);
+  const std::string job(json::parse(world.send("viewer", "GET", "/v1/jobs").body)->at("items").at(0).at("id").get_string());
+  const auto status = [&] {
+    const auto reply = json::parse(world.send("viewer", "GET", "/ray/default/api/jobs/s").body);
+    return std::string(reply->at("status").get_string());
+  };
+  EXPECT_EQ(status(), "PENDING");
+  world.start_attempt(job);
+  world.change_job(job, [](model::Job& row) {
+    row.state = model::JobState::restarting;
+    row.attempts = 1;
+  });
+  EXPECT_EQ(status(), "PENDING") << "its first attempt never got as far as the entrypoint";
+  world.change_attempt(job + "-1", [](model::Attempt& attempt) { attempt.marks.push_back({"submitted", attempt.created}); });
+  EXPECT_EQ(status(), "RUNNING");
+}
+
 TEST(Exec, StreamsOutputThenTheCode) {
   World world;
   const std::string job = world.submit();

@@ -488,10 +488,10 @@ TEST_F(LinkTest, RunsACommandAndGivesItsOutputAndCode) {
 TEST_F(LinkTest, WhoIsNoLongerInterestedEndsTheCommand) {
   auto agent = connect();
   ASSERT_TRUE(eventually([&] { return hub_->connected(NodeId(kNode)); }));
-  std::atomic<bool> done{false};
+  const auto done = std::make_shared<std::atomic<bool>>(false);  // the last command is still there when the test ends
   ExecHandlers handlers;
   handlers.on_output = [](const std::string&) {};
-  handlers.on_done = [&](const Result<std::int32_t>&) { done = true; };
+  handlers.on_done = [done](const Result<std::int32_t>&) { *done = true; };
   const auto cancel = hub_->exec(NodeId(kNode), {.argv = {"sleep", "60"}}, handlers);
   ASSERT_TRUE(cancel);
   const auto started = agent->next("exec");
@@ -501,7 +501,7 @@ TEST_F(LinkTest, WhoIsNoLongerInterestedEndsTheCommand) {
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(cancelled->at("exec").at("id"), started->at("exec").at("id"));
   agent->send(json::Object{{"type", "exec_done"}, {"exec", json::Object{{"id", started->at("exec").at("id")}, {"exit_code", 137}}}});
-  ASSERT_TRUE(eventually([&] { return done.load(); }));
+  ASSERT_TRUE(eventually([&] { return done->load(); }));
   (*cancel)();  // nothing is left to end: the next frame is that of the next command
   ASSERT_TRUE(hub_->exec(NodeId(kNode), {.argv = {"true"}}, handlers));
   EXPECT_FALSE(agent->next("exec")->at("exec").at("id") == started->at("exec").at("id"));

@@ -95,21 +95,30 @@ Result<void> apply_shape(const RaySubmit& request, model::JobSpec& spec) {
   return {};
 }
 
-bool ever_ran(const Job& job) { return job.attempts > 1 || job.state == JobState::running; }
+/// Whether an attempt of a job that is between two of them, or before its first, got as far as its entrypoint.
+Result<bool> ever_ran(store::ReadTx& tx, const Job& job) {
+  if (model::is_terminal(job.state) || job.attempts == 0) return false;
+  store::ListQuery query;
+  query.parent = job.id.value;
+  HELIO_TRY(attempts, tx.list<model::Attempt>(query));
+  return std::ranges::any_of(attempts.items, [](const model::Attempt& attempt) {
+    return std::ranges::find(attempt.marks, std::string_view("submitted"), &model::Mark::name) != attempt.marks.end();
+  });
+}
 
 }  // namespace
 
 // --- what clients see -----------------------------------------------------------------------------------------------------------
 
-std::string_view ray_status(const Job& job) {
-  switch (job.state) {
+std::string_view ray_status(const RayJob& ray) {
+  switch (ray.job.state) {
     case JobState::queued:
     case JobState::starting:
-    case JobState::suspended:
-      return ever_ran(job) ? "RUNNING" : "PENDING";
-    case JobState::running:
     case JobState::restarting:
+    case JobState::suspended:
     case JobState::stopping:
+      return ray.ran ? "RUNNING" : "PENDING";
+    case JobState::running:
       return "RUNNING";
     case JobState::succeeded:
       return "SUCCEEDED";
@@ -138,7 +147,7 @@ std::string ray_message(const RayJob& ray) {
       out = "Job is currently running.";
       break;
     default:
-      out = fmt::format("{}: {}. Job has not started yet.", json::enum_name(job.state), job.reason);
+      out = fmt::format("{}: {}.{}", json::enum_name(job.state), job.reason, ray.ran ? "" : " Job has not started yet.");
   }
   for (const std::string& note : ray.submission.notes) out += " (" + note + ")";
   return out;
@@ -244,7 +253,9 @@ Result<std::vector<RayJob>> RayJobs::list(const std::string& workspace) {
     HELIO_TRY(page, tx.list<RaySubmission>(query));
     for (RaySubmission& submission : page.items) {
       HELIO_TRY(job, tx.find<Job>(submission.job.value));
-      if (job) out.push_back({std::move(submission), std::move(*job)});
+      if (!job) continue;
+      HELIO_TRY(ran, ever_ran(tx, *job));
+      out.push_back({std::move(submission), std::move(*job), ran});
     }
     return {};
   }));
@@ -257,7 +268,8 @@ Result<RayJob> RayJobs::get(const std::string& workspace, const std::string& id)
     HELIO_TRY(submission, tx.find<RaySubmission>(workspace + "/" + id));
     if (!submission) return fail(ErrorCode::not_found, "Job {} does not exist", id);
     HELIO_TRY(job, tx.get<Job>(submission->job.value));
-    out.emplace(std::move(*submission), std::move(job));
+    HELIO_TRY(ran, ever_ran(tx, job));
+    out.emplace(std::move(*submission), std::move(job), ran);
     return {};
   }));
   return std::move(*out);

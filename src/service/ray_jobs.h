@@ -28,10 +28,11 @@ struct RaySubmit {
 struct RayJob {
   model::RaySubmission submission;
   model::Job job;
+  bool ran = false;  ///< of a job that has not ended: some attempt submitted its entrypoint
 };
 
-/// Ray's five statuses.
-std::string_view ray_status(const model::Job& job);
+/// Ray's five statuses. A job that ran once does not go back to PENDING.
+std::string_view ray_status(const RayJob& job);
 /// What stands in `message`: Ray's own sentence, after ours where ours says more.
 std::string ray_message(const RayJob& job);
 /// Ray's `error_type`; empty: null. Causes that Ray does not know begin with HELIOSTAT_.

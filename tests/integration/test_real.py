@@ -40,8 +40,10 @@ def test_a_queue_of_ten_on_a_pool_that_holds_fewer(real, examples, tmp_path):
     script.write_text("import os, ray\nray.init()\nprint('cpus', int(ray.cluster_resources()['CPU']))\n"
                       "open(os.environ['HELIOSTAT_OUTPUT_DIR'] + '/o.txt', 'w').write('kept')\n")
     tasks = tmp_path / "tasks.py"
-    tasks.write_text("import os, ray\nray.init()\n\n@ray.remote(num_cpus=1, scheduling_strategy='SPREAD')\ndef note(i):\n"
-                     "    open(f\"{os.environ['HELIOSTAT_CHECKPOINT_DIR']}/{i}\", 'w').write(os.environ['HELIOSTAT_NODE_INDEX'])\n\n"
+    tasks.write_text("import os, time, ray\nray.init()\n\n@ray.remote(num_cpus=1, scheduling_strategy='SPREAD')\ndef note(i):\n"
+                     "    open(f\"{os.environ['HELIOSTAT_CHECKPOINT_DIR']}/{i}\", 'w').write(os.environ['HELIOSTAT_NODE_INDEX'])\n"
+                     "    while len(os.listdir(os.environ['HELIOSTAT_CHECKPOINT_DIR'])) < 2:  # two at once, and a node has room for one\n"
+                     "        time.sleep(0.05)\n\n"
                      "ray.get([note.remote(i) for i in range(8)])\nshared = os.environ['HELIOSTAT_CHECKPOINT_DIR']\n"
                      "print('notes', len(os.listdir(shared)), 'from', sorted({open(f'{shared}/{i}').read() for i in range(8)}))\n")
     jobs = {
