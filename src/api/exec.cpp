@@ -92,6 +92,11 @@ Result<NodeId> find_node(const std::vector<model::Node>& nodes, const std::strin
     live += (live.empty() ? "" : ", ") + brief;
     if ((name == node.id.value || name == brief) && (found == nullptr || found->created < node.created)) found = &node;
   }
+  if (found != nullptr && (found->state == model::NodeState::requested || found->state == model::NodeState::launched)) {
+    return fail(Error(ErrorCode::precondition_failed,
+                      fmt::format("node {} is still starting; it takes commands once its agent has connected: try again in a moment", name))
+                    .at("$.node"));
+  }
   if (found != nullptr) return found->id;
   if (live.empty()) return fail(Error(ErrorCode::precondition_failed, "the job has no live node").at("$.node"));
   return fail(Error(ErrorCode::not_found, "no live node '" + name + "'; there are " + live).at("$.node"));

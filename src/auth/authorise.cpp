@@ -71,9 +71,12 @@ Result<void> authorise(model::AccessRole role, Verb verb, Kind kind, Ownership o
   const Rule* rule = rule_of(verb, kind);
   if (rule == nullptr) return fail(ErrorCode::permission_denied, "nobody may {} a {}", to_string(verb), to_string(kind));
   const model::AccessRole needed = ownership == Ownership::own ? rule->own : rule->others;
-  return fail(Error(ErrorCode::permission_denied,
-                    fmt::format("role {} may not {} {} {}; it needs role {}", json::enum_name(role), to_string(verb),
-                                ownership == Ownership::own ? "its own" : "this", to_string(kind), json::enum_name(needed)))
+  std::string needs(json::enum_name(needed));
+  if (rule->own != rule->others) {
+    needs = fmt::format("{} for one's own, {} for those of others", json::enum_name(rule->own), json::enum_name(rule->others));
+  }
+  return fail(Error(ErrorCode::permission_denied, fmt::format("role {} may not {} {}s; that needs role {}", json::enum_name(role),
+                                                              to_string(verb), kind == Kind::settings ? "setting" : to_string(kind), needs))
                   .with("needs", std::string(json::enum_name(needed))));
 }
 

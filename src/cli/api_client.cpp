@@ -83,7 +83,11 @@ Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
   std::string url = context.url;
   std::optional<model::DaemonFile> daemon;
   if (url.empty()) {
-    HELIO_TRY(file, running_daemon(context.home));
+    auto found = running_daemon(context.home);
+    if (!found && !context.token.empty()) {
+      return fail(ErrorCode::unavailable, "{}; HELIOSTAT_TOKEN is set: for another daemon set HELIOSTAT_URL too", found.error().message());
+    }
+    HELIO_TRY(file, std::move(found));
     url = file.url;
     daemon = std::move(file);
   }

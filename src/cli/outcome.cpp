@@ -36,6 +36,15 @@ const MarkText* mark_text(std::string_view mark) {
   return found == kMarks.end() ? nullptr : found;
 }
 
+/// The end of a text, where programs say what went wrong, as one line of about so many bytes.
+std::string last_part(std::string_view text, std::size_t width) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.size() <= width) return one_line(text, width);
+  text.remove_prefix(text.size() - width);
+  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xC0U) == 0x80U) text.remove_prefix(1);
+  return "…" + one_line(text, width);
+}
+
 std::string spaced(std::string_view name) {
   std::string out(name);
   std::ranges::replace(out, '_', ' ');
@@ -99,7 +108,7 @@ std::string closing_text(const model::Job& job, const std::vector<model::Attempt
     const std::size_t shown = std::min<std::size_t>(job.verdict->evidence.size(), 3);
     for (std::size_t i = 0; i < shown; ++i) {
       const model::Evidence& evidence = job.verdict->evidence[i];
-      out += fmt::format("  seen in  {}: {}\n", evidence.source, one_line(evidence.text, 160));
+      out += fmt::format("  seen in  {}: {}\n", evidence.source, last_part(evidence.text, 160));
     }
     if (!job.verdict->decision.empty()) out += fmt::format("  policy   {}\n", job.verdict->decision);
   }

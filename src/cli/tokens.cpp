@@ -7,6 +7,7 @@
 #include "model/access.h"
 #include "model/ray_version.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -94,8 +95,29 @@ Result<int> create_token(const Context& context, const NewToken& flags) {
   return 0;
 }
 
-Result<int> revoke_tokens(const Context& context, const std::vector<std::string>& ids) {
+/// By id, or by a name that only one has; all are found before one is revoked.
+Result<std::vector<std::string>> find_tokens(ApiClient& api, const std::vector<std::string>& whats) {
+  HELIO_TRY(items, api.list("/v1/tokens"));
+  std::vector<std::string> ids;
+  for (const std::string& what : whats) {
+    std::vector<std::string> found;
+    for (const json::Value& item : items) {
+      const TokenRow row(item);
+      if (row.id == what) found = {row.id};
+      if (row.id == what) break;
+      if (row.name == what) found.push_back(row.id);
+    }
+    if (found.empty()) return fail(ErrorCode::not_found, "no token has the id or name '{}'; `helio tokens` lists them", what);
+    if (found.size() > 1)
+      return fail(ErrorCode::conflict, "{} tokens have the name '{}'; give an id: {}", found.size(), what, fmt::join(found, ", "));
+    ids.push_back(found.front());
+  }
+  return ids;
+}
+
+Result<int> revoke_tokens(const Context& context, const std::vector<std::string>& whats) {
   HELIO_TRY(api, ApiClient::connect(context));
+  HELIO_TRY(ids, find_tokens(*api, whats));
   for (const std::string& id : ids) {
     HELIO_CHECK_OK(api->remove("/v1/tokens/" + net::url_encode(id)));
     fmt::print("{} is refused from now on\n", id);
@@ -129,7 +151,7 @@ void add_login_command(CLI::App& app, Context& context) {
   const auto workspace = std::make_shared<std::string>("default");
   const auto env = std::make_shared<bool>(false);
   CLI::App* login = app.add_subcommand("login", "let Ray's own clients (ray job submit, …) talk to this daemon");
-  login->add_flag("--env", *env, "print the lines that set a shell's environment: eval \"$(helio login --env)\"")->required();
+  login->add_flag("--env", *env, "print the lines that set a shell's environment: eval \"$(helio login --env)\" (what it does anyway)");
   login->add_option("--ray", *ray, "version of the Ray that will be the client (default: a new one)");
   login->add_option("--workspace", *workspace, "default");
   login->callback([&context, env, ray, workspace] {
@@ -161,7 +183,7 @@ void add_token_commands(CLI::App& app, Context& context) {
 
   const auto ids = std::make_shared<std::vector<std::string>>();
   CLI::App* remove = tokens->add_subcommand("rm", "revoke");
-  remove->add_option("token", *ids, "ids, as list shows them")->required();
+  remove->add_option("token", *ids, "ids, or names that only one has")->required();
   remove->callback([&context, ids] { context.action = [&context, ids] { return revoke_tokens(context, *ids); }; });
 }
 

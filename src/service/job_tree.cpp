@@ -47,7 +47,9 @@ Result<Tree> dead_tree(store::ReadTx& tx, const JobId& id) {
   if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
   if (!model::is_terminal(job->state)) {
     return fail(Error(ErrorCode::precondition_failed,
-                      fmt::format("job '{}' is {}; stop it first: helio stop {}", id.value, json::enum_name(job->state), id.value))
+                      job->stop == model::StopReason::none
+                          ? fmt::format("job '{}' is {}; stop it first: helio stop {}", id.value, json::enum_name(job->state), id.value)
+                          : fmt::format("job '{}' is {}; wait for its end: helio wait {}", id.value, json::enum_name(job->state), id.value))
                     .with("state", std::string(json::enum_name(job->state))));
   }
   HELIO_TRY(tree, tree_of(tx, id));

@@ -236,6 +236,7 @@ Result<std::string> RayJobs::submit(const Caller& caller, const RaySubmit& reque
     if (!runtime_env.empty()) spec.runtime_env = std::move(runtime_env);
   }
   HELIO_CHECK_OK(apply_shape(request, spec));
+  if (spec.name.empty()) spec.name = submission.submission_id;  // by which `helio` finds it too
   // In the same transaction: of two with one id exactly one makes a job.
   const auto also = [&](store::WriteTx& tx, const Job& job) -> Result<void> {
     submission.job = job.id;

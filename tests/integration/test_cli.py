@@ -120,13 +120,19 @@ def test_a_token_gives_what_its_role_may_until_it_is_revoked(daemon):
     ada = {**url, "HELIOSTAT_TOKEN": secret}
     job = daemon.submit("--", "true", env=ada)
     assert daemon.wait(job)["owner"] == "ada"
-    assert "needs role admin" in daemon.helio("tokens", env=ada, check=66).stderr
+    assert "that needs role admin" in daemon.helio("tokens", env=ada, check=66).stderr
     viewer = {**url, "HELIOSTAT_TOKEN": daemon.helio("token", "create", "screen", "--role", "viewer", check=0).stdout.strip()}
     assert job in daemon.helio("ps", env=viewer, check=0).stdout
-    daemon.helio("submit", "--", "true", env=viewer, check=66)
+    assert "role viewer may not create jobs; that needs role developer" in daemon.helio("submit", "--", "true", env=viewer, check=66).stderr
+    assert "developer for one's own, op for those of others" in daemon.helio("stop", job, env=viewer, check=66).stderr
+    assert "HELIOSTAT_URL" in daemon.helio("ps", env={"HELIOSTAT_TOKEN": secret, "HELIOSTAT_HOME": "/nowhere"}, check=72).stderr
     listed = daemon.helio("tokens", check=0).stdout
     assert re.search(rf"^{identity} +ada-laptop +ada +developer .* in 2\d+d", listed, re.M), listed
     assert secret not in listed and secret not in daemon.helio("tokens", "-o", "json", check=0).stdout
+    assert "no token has the id or name" in daemon.helio("tokens", "rm", "screen", "nobody", check=67).stderr
+    daemon.helio("ps", env=viewer, check=0)
+    assert "is refused" in daemon.helio("tokens", "rm", "screen", check=0).stdout
+    daemon.helio("ps", env=viewer, check=65)
     assert daemon.helio("tokens", "rm", identity, check=0).stdout == f"{identity} is refused from now on\n"
     assert "wrong, expired or revoked" in daemon.helio("ps", env=ada, check=65).stderr
     assert "--expires" in daemon.helio("tokens", "create", "x", "--role", "viewer", "--expires", "soon", check=64).stderr

@@ -56,6 +56,7 @@ def test_a_folder_is_sent_run_and_followed(client, daemon, tmp_path):
     assert "hello 0" in said and "succeeded" in said
     said = client.job("submit", "--working-dir", str(tmp_path), "--", "python3", "main.py", "3", check=1)
     assert "hello 3" in said and "failed" in said and "exit" in said
+    assert "hello 0" in daemon.helio("logs", f"{one_key(client)}-0", check=0).stdout, "a job is found by the id that its client knows"
     assert "different submission_id" in client.job("submit", "--submission-id", f"{one_key(client)}-0", "--", "true", check=None)
 
 
