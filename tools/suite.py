@@ -20,6 +20,7 @@ TAIL_LINES = 60
 UNIT_TIMEOUT_S = 300
 THREADED = ("rt", "net", "store", "control")  # what runs under the thread sanitizer too
 SIM_SEEDS = 300
+FUZZ_S = 60  # of each fuzzer
 UNIT_BUDGET = "30:1200"  # CPU-seconds and MB to compile one unit
 PROGRAMS = ("heliostatd", "helio", "helio-agent")
 
@@ -95,6 +96,7 @@ class Suite:
             "layers": "python3 tools/check_layers.py",
             "sizes": "python3 tools/check_sizes.py",
             "words": "python3 tools/check_words.py",
+            "python": "python3 tools/gen_python.py --check",
         }
         return self.check(f"lint.{name}", ["bash", "-c", commands[name]])
 
@@ -166,6 +168,28 @@ class Suite:
         say(tail(out))
         return fail("sim")
 
+    def fuzz(self, name, folder):
+        """One fuzzer from the corpus that is kept; what it finds that is new goes to build/fuzz."""
+        new, findings = ROOT / "build/fuzz" / name, self.results / f"fuzz-{name}-"
+        new.mkdir(parents=True, exist_ok=True)
+        code, out = run([str(ROOT / f"build/asan/bin/fuzz-{name}"), f"-max_total_time={FUZZ_S}", f"-artifact_prefix={findings}", "-timeout=20", str(new),
+                         str(folder)], FUZZ_S + 120)
+        if code == 0:
+            return Tally(passed=1)
+        say(tail(out))
+        return fail(f"fuzz.{name}")
+
+    def fuzzers(self, names):
+        code, out = self.build("asan", [f"fuzz-{name}" for name in names])
+        if code != 0:
+            say(tail(out))
+            return fail("fuzz: not built")
+        total = Tally()
+        with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
+            for tally in pool.map(lambda name: self.fuzz(name, ROOT / "tests/fuzz/corpus" / name), names):
+                total.add(tally)
+        return total
+
     def pytest(self, folder, keyword):
         report = self.results / f"{folder.name}.xml"
         report.unlink(missing_ok=True)
@@ -195,7 +219,8 @@ class Suite:
     def plan(self):
         """(name, function) of every part, in the order in which they run."""
         wanted = self.args.filter
-        parts = [(f"lint.{n}", lambda n=n: self.lint(n)) for n in ("format", "layers", "sizes", "words")]
+        parts = [(f"lint.{n}", lambda n=n: self.lint(n)) for n in ("format", "layers", "sizes", "words", "python")]
+        parts.append(("python", lambda: self.pytest(ROOT / "python" / "tests", None)))
         units = self.unit_programs()
         chosen = [u for u in units if wanted in f"unit.{u}"]
         threaded = [u for u in THREADED if u in units and wanted in f"tsan.{u}"]
@@ -209,12 +234,17 @@ class Suite:
         parts.append(("build.release", self.programs))
         parts.append(("floor", lambda: self.check("floor", [sys.executable, "tools/check_floor.py"])))
         parts.append(("sim", self.sim))
+        fuzzed = [n for n in sorted(path.name for path in (ROOT / "tests/fuzz/corpus").iterdir()) if wanted in f"fuzz.{n}"]
+        if self.args.list:
+            parts += [(f"fuzz.{n}", None) for n in fuzzed]
+        elif fuzzed:
+            parts.append((f"fuzz.{','.join(fuzzed)}", lambda: self.fuzzers(fuzzed)))
         for folder in (ROOT / "tests/api", ROOT / "tests/integration"):
             for file in sorted(folder.glob("test_*.py")) if wanted else []:
                 parts.append((f"{folder.name}.{file.stem}", lambda f=file: self.pytest(f, None)))
             if not wanted and list(folder.glob("test_*.py")):
                 parts.append((folder.name, lambda f=folder: self.pytest(f, None)))
-        parts = [(n, f) for n, f in parts if wanted in n or n.startswith(("unit.", "tsan."))]
+        parts = [(n, f) for n, f in parts if wanted in n or n.startswith(("unit.", "tsan.", "fuzz."))]
         needs_programs = any(n.startswith(("api.", "integration.")) or n in ("sim", "floor") for n, _ in parts)
         if wanted and needs_programs and not any(n == "build.release" for n, _ in parts):
             parts.insert(0, ("build.release", self.programs))

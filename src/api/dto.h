@@ -117,6 +117,17 @@ struct TokenInput {
   std::optional<Timestamp> expires;
 };
 
+/// Body of POST /v1/jobs/{id}/dashboard-links; may be left out.
+struct DashboardLinkInput {
+  bool read_only = false;  ///< the link only looks, whatever its maker may do
+};
+
+struct DashboardLinkView {
+  std::string path;  ///< below the daemon's address; opens once
+  Timestamp expires;
+  bool read_only = false;
+};
+
 struct NewTokenView {
   TokenView token;
   std::string secret;
@@ -179,6 +190,8 @@ HELIO_JSON(helio::api::FileList)
 HELIO_JSON(helio::api::TokenView)
 HELIO_JSON(helio::api::TokenInput)
 HELIO_JSON(helio::api::NewTokenView)
+HELIO_JSON(helio::api::DashboardLinkInput)
+HELIO_JSON(helio::api::DashboardLinkView)
 HELIO_JSON(helio::api::PackageView)
 HELIO_JSON(helio::api::VersionView)
 HELIO_JSON(helio::api::HealthView)

@@ -1,5 +1,4 @@
-#include "api/route.h"
-
+#include "api/log_text.h"
 #include "base/log.h"
 
 #include <limits>
@@ -79,14 +78,7 @@ std::optional<std::int64_t> size_of(Context& context, const JobId& job, const se
 
 Result<net::Response> read(Context& context, Call& call) {
   HELIO_TRY(query, log_query(context, call));
-  HELIO_TRY(reader, context.logs.open(call.job(), query));
-  net::Response out;
-  out.headers.emplace_back("Content-Type", "text/plain; charset=utf-8");
-  out.headers.emplace_back("X-Content-Type-Options", "nosniff");
-  out.headers.emplace_back("Cache-Control", "no-store");
-  if (const auto size = size_of(context, call.job(), query)) out.headers.emplace_back("X-Total-Size", std::to_string(*size));
-  out.source = std::make_unique<LogBody>(std::move(reader));
-  return out;
+  return log_text(context, call.job(), query);
 }
 
 Result<net::Response> streams(Context& context, Call& call) {
@@ -98,6 +90,17 @@ Result<net::Response> streams(Context& context, Call& call) {
 }
 
 }  // namespace
+
+Result<net::Response> log_text(Context& context, const JobId& job, const service::LogQuery& query) {
+  HELIO_TRY(reader, context.logs.open(job, query));
+  net::Response out;
+  out.headers.emplace_back("Content-Type", "text/plain; charset=utf-8");
+  out.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  out.headers.emplace_back("Cache-Control", "no-store");
+  if (const auto size = size_of(context, job, query)) out.headers.emplace_back("X-Total-Size", std::to_string(*size));
+  out.source = std::make_unique<LogBody>(std::move(reader));
+  return out;
+}
 
 void add_log_routes(Routes& routes) {
   const std::vector<Parameter> parameters{{"attempt", "number of the attempt; 0 (default): all", Type::integer},

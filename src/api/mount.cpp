@@ -1,5 +1,6 @@
 #include "api/route.h"
 
+#include "api/visitor.h"
 #include "base/log.h"
 
 #include <memory>
@@ -20,9 +21,6 @@ net::Response refuse(const Error& error) {
   return out;
 }
 
-/// "127.0.0.1:54321" -> "127.0.0.1": wrong tokens are counted by machine.
-std::string_view machine_of(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
-
 Result<service::Caller> authenticate(Context& context, const net::Request& request) {
   constexpr std::string_view kScheme = "Bearer ";
   const auto header = request.header("Authorization");
@@ -31,7 +29,7 @@ Result<service::Caller> authenticate(Context& context, const net::Request& reque
                 context.home.admin_token());
   }
   HELIO_TRY(identity, context.tokens.authenticate(header->substr(kScheme.size()), machine_of(request.peer)));
-  return service::Caller{std::move(identity.principal), identity.role};
+  return service::Caller{std::move(identity.principal), identity.role, std::move(identity.token)};
 }
 
 /// Before the body is read: who calls, and may this role do such things at all?

@@ -1,7 +1,7 @@
 #include "api/ray_front.h"
 
 #include "api/ray_tail.h"
-#include "base/base64.h"
+#include "api/visitor.h"
 #include "base/log.h"
 #include "base/utf8.h"
 
@@ -25,6 +25,7 @@ constexpr std::string_view kWorkspace = "default";
 struct Refusal {
   int status = 500;
   std::string text;
+  std::string retry_after{};  ///< seconds
 };
 using Reply = std::expected<net::Response, Refusal>;
 
@@ -62,26 +63,13 @@ std::unexpected<Refusal> refuse(const Error& error) { return refuse(status_of(er
 net::Response plain(const Refusal& refusal) {
   net::Response out = net::Response::text(refusal.status, refusal.text);
   if (refusal.status == 401) out.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"heliostat\"");
+  if (!refusal.retry_after.empty()) out.headers.emplace_back("Retry-After", refusal.retry_after);
   return out;
 }
 
 net::Response document(const json::Value& value) { return net::Response::json(200, json::dump(value)); }
 
 // --- who calls ------------------------------------------------------------------------------------------------------------------
-
-/// The token in any of the ways that some Ray client has: Bearer, Ray's own header, the password of Basic.
-std::string token_of(const net::Request& request) {
-  for (const std::string_view name : {"Authorization", "X-Ray-Authorization"}) {
-    const auto header = request.header(name);
-    if (!header) continue;
-    if (header->starts_with("Bearer ")) return std::string(header->substr(7));
-    if (header->starts_with("Basic ")) {
-      const auto pair = base64_decode(header->substr(6));
-      if (pair && pair->contains(':')) return pair->substr(pair->find(':') + 1);
-    }
-  }
-  return {};
-}
 
 std::expected<service::Caller, Refusal> admit(Context& context, const net::Request& request, Verb verb, Kind kind) {
   const std::string token = token_of(request);
@@ -90,15 +78,22 @@ std::expected<service::Caller, Refusal> admit(Context& context, const net::Reque
                   "a token is needed: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (Ray 2.52 and later), or RAY_JOB_HEADERS="
                   "'{\"Authorization\": \"Bearer TOKEN\"}' (every Ray); `helio login --env` prints the lines");
   }
-  const std::string_view peer = request.peer;
-  auto identity = context.tokens.authenticate(token, peer.substr(0, peer.rfind(':')));
-  if (!identity) return refuse(identity.error());
+  auto identity = context.tokens.authenticate(token, machine_of(request.peer));
+  if (!identity) {
+    Refusal refusal = refuse(identity.error()).error();
+    for (const auto& [key, value] : identity.error().args()) {
+      if (key != "retry_after") continue;
+      refusal.status = 429;
+      refusal.retry_after = value;
+    }
+    return std::unexpected(std::move(refusal));
+  }
   // What a role may do at all; whose a job is, is asked when the job is known.
   if (auto may = auth::authorise(identity->role, verb, kind, Ownership::own); !may) return refuse(may.error());
   if (request.params.at("workspace") != kWorkspace) {
     return refuse(404, fmt::format("no workspace '{}'; this version has one, '{}'", request.params.at("workspace"), kWorkspace));
   }
-  return service::Caller{std::move(identity->principal), identity->role};
+  return service::Caller{std::move(identity->principal), identity->role, std::move(identity->token)};
 }
 
 std::expected<RayJob, Refusal> find(Context& context, const net::Request& request) {

@@ -3,6 +3,7 @@
 
 #include "api/dto.h"
 #include "auth/authorise.h"
+#include "auth/sessions.h"
 #include "auth/tokens.h"
 #include "base/clock.h"
 #include "base/json/json.h"
@@ -12,6 +13,7 @@
 #include "net/server.h"
 #include "service/caller.h"
 #include "service/catalog.h"
+#include "service/dashboards.h"
 #include "service/feed.h"
 #include "service/jobs.h"
 #include "service/logs.h"
@@ -36,12 +38,14 @@ struct Context {
   service::Flavors& flavors;
   service::Packages& packages;
   service::RayJobs& ray_jobs;
+  service::Dashboards& dashboards;
   service::Feed& feed;
   link::Hub& hub;
   const model::Home& home;
   const model::Settings& settings;
   const Clock& clock;
   auth::Tokens& tokens;
+  auth::Sessions& sessions;
   Executor& tails;  ///< reads for websockets that follow a log
   std::string version;
   std::function<Result<DaemonView>()> facts;
@@ -124,6 +128,7 @@ void add_catalog_routes(Routes& routes);
 void add_pool_routes(Routes& routes);
 void add_package_routes(Routes& routes);
 void add_token_routes(Routes& routes);
+void add_dashboard_routes(Routes& routes);
 void add_daemon_routes(Routes& routes);
 
 /// The routes on a router of net/. `context` outlives it.

@@ -26,10 +26,14 @@ class World {
   net::ClientResponse send(const std::string& as, const std::string& method, const std::string& target, const std::string& body = {},
                            const net::Headers& headers = {}) const;
   [[nodiscard]] std::string ws_url() const;
+  [[nodiscard]] std::uint16_t port() const;
   /// Submits a job of one head; its id.
   std::string submit(const std::string& as = "developer") const;
   /// An attempt with a live head node, and its agent's token "agent-token".
   void start_attempt(const std::string& job);
+  /// The cluster of a started attempt is up, its dashboard at `port` of this machine; an empty token: its Ray knows none.
+  void open_dashboard(const std::string& job, std::uint16_t port, const std::string& token);
+  void close_dashboard(const std::string& job);
   void change_job(const std::string& id, const std::function<void(model::Job&)>& change);
   void change_attempt(const std::string& id, const std::function<void(model::Attempt&)>& change);
 

@@ -1,3 +1,4 @@
+#include "api/browser.h"
 #include "api/ray_front.h"
 #include "api/world_for_test.h"
 #include "auth/sealer.h"
@@ -45,6 +46,7 @@ struct World::Parts {
   explicit Parts(World& world)
       : sealer(must(auth::SecretBoxSealer::open_file(world.home.sealing_key()))),
         tokens(*world.store, clock, rng),
+        sessions(*world.store, clock, rng, tokens),
         hub(*world.store, *world.log_store, clock,
             [](const NodeId& node) -> Result<model::Assignment> {
               model::Assignment out;
@@ -58,6 +60,7 @@ struct World::Parts {
         flavors(*world.store, clock, settings),
         packages(world.home, settings),
         ray_jobs(*world.store, jobs, packages, clock, rng),
+        dashboards(*world.store, *sealer),
         feed(*world.store, feed_executor),
         context{.jobs = jobs,
                 .logs = logs,
@@ -65,12 +68,14 @@ struct World::Parts {
                 .flavors = flavors,
                 .packages = packages,
                 .ray_jobs = ray_jobs,
+                .dashboards = dashboards,
                 .feed = feed,
                 .hub = hub,
                 .home = world.home,
                 .settings = settings,
                 .clock = clock,
                 .tokens = tokens,
+                .sessions = sessions,
                 .tails = tails,
                 .version = HELIO_VERSION,
                 .facts = [&world]() -> Result<DaemonView> {
@@ -89,6 +94,7 @@ struct World::Parts {
   rt::SerialExecutor tails{"tails"};
   std::unique_ptr<auth::SecretBoxSealer> sealer;
   auth::Tokens tokens;
+  auth::Sessions sessions;
   link::Hub hub;
   service::Jobs jobs;
   service::Logs logs;
@@ -96,6 +102,7 @@ struct World::Parts {
   service::Flavors flavors;
   service::Packages packages;
   service::RayJobs ray_jobs;
+  service::Dashboards dashboards;
   service::Feed feed;
   Context context;
   std::unique_ptr<net::Server> server;
@@ -130,6 +137,7 @@ World::World() {
   net::Router router;
   mount(router, p.context);
   mount_ray_front(router, p.context);
+  mount_browser(router, p.context);
   router.add_websocket("/agent/v1", p.hub.handler());
   net::ServerOptions options;
   options.spool_dir = home.spool();
@@ -159,6 +167,27 @@ std::unique_ptr<net::HttpClient> World::client(const std::string& as) const {
   net::Headers headers;
   if (as != "none") headers.emplace_back("Authorization", "Bearer " + token(as));
   return must(net::HttpClient::create("http://127.0.0.1:" + std::to_string(parts_->server->port()), headers));
+}
+
+std::uint16_t World::port() const { return parts_->server->port(); }
+
+void World::open_dashboard(const std::string& job, std::uint16_t port, const std::string& token) {
+  change_attempt(job + "-1", [&](model::Attempt& row) { row.ray_version = token.empty() ? "2.30.0" : "2.60.0"; });
+  must(store->write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(row, tx.get<model::Cluster>("c-" + job + "-1"));
+    row.state = model::ClusterState::ready;
+    row.dashboard = "http://127.0.0.1:" + std::to_string(port);
+    HELIO_CHECK_OK(tx.put_secret("attempt/" + job + "-1/ray_token", parts_->sealer->seal(token)));
+    return tx.put(row, {});
+  }));
+}
+
+void World::close_dashboard(const std::string& job) {
+  must(store->write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(row, tx.get<model::Cluster>("c-" + job + "-1"));
+    row.state = model::ClusterState::gone;
+    return tx.put(row, {});
+  }));
 }
 
 std::string World::ws_url() const { return "ws://127.0.0.1:" + std::to_string(parts_->server->port()) + "/agent/v1"; }

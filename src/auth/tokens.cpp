@@ -75,8 +75,10 @@ Result<void> Tokens::refresh() {
     HELIO_TRY(revision, tx.revision());
     HELIO_TRY(tokens, tx.list<model::Token>());
     by_hash_.clear();
+    hashes_.clear();
     for (model::Token& token : tokens.items) {
       std::string hash = token.hash;
+      hashes_[token.id] = hash;
       by_hash_[hash] = {{token.id, std::move(token.principal), token.role}, std::move(token.hash), token.expires};
     }
     loaded_.store(revision, std::memory_order_release);
@@ -84,14 +86,40 @@ Result<void> Tokens::refresh() {
   });
 }
 
+std::optional<Identity> Tokens::by_hash(std::string_view hash) const {
+  const auto found = by_hash_.find(std::string(hash));
+  // The look-up works on a hash of the secret, so its time says nothing about the secret itself.
+  if (found == by_hash_.end() || !equal_constant_time(found->second.hash, hash)) return std::nullopt;
+  if (found->second.expires && *found->second.expires <= clock_.now()) return std::nullopt;
+  return found->second.identity;
+}
+
+std::optional<Identity> Tokens::by_id(const TokenId& id) const {
+  const auto found = hashes_.find(id);
+  return found == hashes_.end() ? std::nullopt : by_hash(found->second);
+}
+
 Result<std::optional<Identity>> Tokens::find(std::string_view hash) {
   if (!is_current()) HELIO_CHECK_OK(refresh());
   const std::shared_lock lock(mutex_);
-  const auto found = by_hash_.find(std::string(hash));
-  // The look-up works on a hash of the secret, so its time says nothing about the secret itself.
-  if (found == by_hash_.end() || !equal_constant_time(found->second.hash, hash)) return std::optional<Identity>{};
-  if (found->second.expires && *found->second.expires <= clock_.now()) return std::optional<Identity>{};
-  return std::optional<Identity>(found->second.identity);
+  return by_hash(hash);
+}
+
+Result<std::optional<Identity>> Tokens::holder(const TokenId& id) {
+  if (!is_current()) HELIO_CHECK_OK(refresh());
+  const std::shared_lock lock(mutex_);
+  return by_id(id);
+}
+
+std::optional<Identity> Tokens::known(std::string_view bearer) {
+  const std::shared_lock lock(mutex_, std::try_to_lock);
+  if (!lock || !is_current() || bearer.empty() || bearer.size() > 256) return std::nullopt;
+  return by_hash(sha256_hex(bearer));
+}
+
+std::optional<Identity> Tokens::known_holder(const TokenId& id) {
+  const std::shared_lock lock(mutex_, std::try_to_lock);
+  return lock && is_current() ? by_id(id) : std::nullopt;
 }
 
 Result<Identity> Tokens::authenticate(std::string_view bearer, std::string_view peer) {

@@ -43,6 +43,12 @@ class Tokens {
   /// `peer` has sent too many wrong ones. A right token is always accepted, so that nobody can lock others out of a shared address.
   Result<Identity> authenticate(std::string_view bearer, std::string_view peer);
 
+  /// The holder of a token that is good, by its id; nothing when it was revoked or has expired.
+  Result<std::optional<Identity>> holder(const TokenId& id);
+  /// The same answers from memory alone, without waiting for anybody: nothing also means "ask the other way".
+  std::optional<Identity> known(std::string_view bearer);
+  std::optional<Identity> known_holder(const TokenId& id);
+
   /// Errors: invalid_argument for a name or principal that is empty, long or holds other than letters, digits and `._@-`; for a principal
   /// that events name for heliostat's own parts; for an end in the past.
   Result<NewToken> create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
@@ -61,6 +67,9 @@ class Tokens {
   [[nodiscard]] bool is_current() const;
   Result<void> refresh();
   Result<std::optional<Identity>> find(std::string_view hash);
+  // Under mutex_.
+  [[nodiscard]] std::optional<Identity> by_hash(std::string_view hash) const;
+  [[nodiscard]] std::optional<Identity> by_id(const TokenId& id) const;
 
   store::Store& store_;
   const Clock& clock_;
@@ -68,6 +77,7 @@ class Tokens {
   LoginLimiter limiter_;
   std::shared_mutex mutex_;
   std::unordered_map<std::string, Known> by_hash_;
+  std::unordered_map<TokenId, std::string> hashes_;
   std::atomic<std::int64_t> loaded_{-1};  ///< revision that by_hash_ is of; -1: nothing loaded yet
 };
 

@@ -28,6 +28,7 @@ using ImageId = Id<struct ImageTag>;      ///< its name
 using FlavorId = Id<struct FlavorTag>;    ///< its name
 using PackageId = Id<struct PackageTag>;  ///< SHA-256 of the content, 64 hex digits
 using TokenId = Id<struct TokenTag>;
+using SessionId = Id<struct SessionTag>;  ///< s-… (16 characters of base32)
 
 }  // namespace helio
 

@@ -50,6 +50,7 @@ void add_system_commands(CLI::App& app, Context& context);
 void add_submit_commands(CLI::App& app, Context& context);
 void add_job_commands(CLI::App& app, Context& context);
 void add_log_commands(CLI::App& app, Context& context);
+void add_dashboard_command(CLI::App& app, Context& context);
 void add_pool_commands(CLI::App& app, Context& context);
 void add_token_commands(CLI::App& app, Context& context);
 void add_file_commands(CLI::App& app, Context& context);

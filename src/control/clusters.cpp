@@ -29,7 +29,8 @@ void follow_attempt(Draft& draft) {
     return;
   }
   if (draft.cluster->value.state != ClusterState::starting || !draft.marked("api_up") || !draft.marked("nodes_alive")) return;
-  draft.cluster->value.dashboard = fmt::format("http://{}:{}", draft.nodes.front()->address, draft.nodes.front()->port_base + 1);
+  // Ray's dashboard listens where the head was told to let it: not on the node's address, which its other ports are open on.
+  draft.cluster->value.dashboard = fmt::format("http://127.0.0.1:{}", draft.nodes.front()->port_base + 1);
   draft.go(ClusterState::ready, "all its nodes are alive");
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/wiring.h"
 
+#include "api/browser.h"
 #include "api/ray_front.h"
 #include "api/route.h"
 #include "auth/sealer.h"
@@ -155,6 +156,7 @@ struct Daemon::Impl {
   rt::SerialExecutor control_executor{"control"};
 
   auth::Tokens tokens{*ground.store, clock, rng};
+  auth::Sessions sessions{*ground.store, clock, rng, tokens};
   control::AssignmentContext assignments{*ground.sealer, ground.settings, home, interface_of_nodes()};
   provider::LocalProvider provider{loop, clock, home, ground.settings.pool, ground.agent};
   link::Hub hub{*ground.store, *ground.logs, clock,
@@ -166,6 +168,7 @@ struct Daemon::Impl {
   service::Flavors flavors{*ground.store, clock, ground.settings};
   service::Packages packages{home, ground.settings};
   service::RayJobs ray_jobs{*ground.store, jobs, packages, clock, rng};
+  service::Dashboards dashboards{*ground.store, *ground.sealer};
   service::Feed feed{*ground.store, feed_executor};
   api::Context context{.jobs = jobs,
                        .logs = logs,
@@ -173,12 +176,14 @@ struct Daemon::Impl {
                        .flavors = flavors,
                        .packages = packages,
                        .ray_jobs = ray_jobs,
+                       .dashboards = dashboards,
                        .feed = feed,
                        .hub = hub,
                        .home = home,
                        .settings = ground.settings,
                        .clock = clock,
                        .tokens = tokens,
+                       .sessions = sessions,
                        .tails = tails,
                        .version = HELIO_VERSION,
                        .facts = [this] { return facts(); },
@@ -239,6 +244,7 @@ std::unique_ptr<net::Server> Daemon::Impl::make_server(std::uint16_t port) {
   net::Router router;
   api::mount(router, context);
   api::mount_ray_front(router, context);
+  api::mount_browser(router, context);
   router.add_websocket("/agent/v1", [this, accept = hub.handler()](net::Request& request) -> net::WsAccept {
     // The controllers take stock first: connections that came before would be marked as closed by them.
     if (!ready.load()) {

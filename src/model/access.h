@@ -1,5 +1,5 @@
 #pragma once
-// Who may call: API tokens, hashed at rest.
+// Who may call: API tokens, and the browsers of those who hold one. Secrets are hashed at rest.
 
 #include "base/ids.h"
 #include "base/json/json.h"
@@ -22,7 +22,21 @@ struct Token {
   std::int64_t revision = 0;
 };
 
+/// A browser that showed a token, or a link that becomes such a browser when it is opened. It ends with its token.
+struct BrowserSession {
+  SessionId id;
+  std::string hash;          ///< SHA-256 of the secret in the cookie or the link
+  TokenId token;             ///< who acts, and with which role
+  std::optional<JobId> job;  ///< only this job's pages
+  bool read_only = false;
+  bool link = false;  ///< not opened yet
+  Timestamp created;
+  Timestamp expires;
+  std::int64_t revision = 0;
+};
+
 }  // namespace helio::model
 
 HELIO_JSON_ENUM(helio::model::AccessRole)
 HELIO_JSON(helio::model::Token)
+HELIO_JSON(helio::model::BrowserSession)

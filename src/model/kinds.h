@@ -33,6 +33,7 @@ HELIO_KIND(Flavor, "flavor", t.name.value, "", "", "")
 HELIO_KIND(Image, "image", t.name.value, "", "", "")
 HELIO_KIND(Host, "host", t.id.value, std::string(json::enum_name(t.state)), "", "")
 HELIO_KIND(Token, "token", t.id.value, "", "", "")
+HELIO_KIND(BrowserSession, "session", t.id.value, "", t.token.value, "")
 HELIO_KIND(RaySubmission, "ray_submission", t.workspace + "/" + t.submission_id, "", t.job.value, t.workspace)
 HELIO_KIND(RayPackage, "ray_package", t.workspace + "/" + t.name, "", "", t.workspace)
 

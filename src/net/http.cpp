@@ -31,12 +31,13 @@ std::string as_utf8(std::string_view text) {
 
 }  // namespace
 
+bool same_header(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
+}
+
 std::optional<std::string_view> find_header(const Headers& headers, std::string_view name) {
   for (const auto& [key, value] : headers) {
-    if (key.size() == name.size() &&
-        std::equal(key.begin(), key.end(), name.begin(), [](char a, char b) { return lower(a) == lower(b); })) {
-      return value;
-    }
+    if (same_header(key, name)) return value;
   }
   return std::nullopt;
 }

@@ -21,6 +21,7 @@ std::optional<std::string_view> find_header(const Headers& headers, std::string_
 
 struct Request {
   std::string method;                         ///< upper case
+  std::string target;                         ///< as it was sent: path and query, encoded
   std::string path;                           ///< percent-decoded, without query
   std::map<std::string, std::string> query;   ///< decoded; of doubled names the last
   std::map<std::string, std::string> params;  ///< {name} parts of the route
@@ -53,12 +54,28 @@ class BodySource {
   virtual std::string keep_alive() { return {}; }
 };
 
+struct Response;
+
+/// Where a request is carried on to. The server copies the exchange between its client and that address as it comes, in both directions;
+/// an upgrade becomes a tunnel. Hop-by-hop headers stay on their side.
+struct Forward {
+  std::string address;  ///< an IP address, literally
+  std::uint16_t port = 0;
+  std::string target;             ///< path and query, encoded
+  Headers headers;                ///< the whole head as the other side shall see it, but for Host, Connection and Content-Length
+  Headers add;                    ///< to the head of the response
+  std::vector<std::string> drop;  ///< headers of the response that stay behind
+  /// The answer when nothing came from there. Loop thread, must not block; empty: a problem document, 502 or 504.
+  std::function<Response(const Error& why)> failed;
+};
+
 struct Response {
   int status = 200;
   Headers headers;  ///< Content-Length, Transfer-Encoding, Date, Connection are the server's
   std::string body;
   std::shared_ptr<const std::string> shared_body;  ///< used instead of body when set: no copy
   std::unique_ptr<BodySource> source;              ///< used instead of body when set: chunked
+  std::unique_ptr<Forward> forward;                ///< used instead of everything else when set
 
   static Response json(int status, std::string text);
   static Response text(int status, std::string text);
@@ -69,6 +86,8 @@ Response problem(const Error& error);
 /// The same with another status, such as 413 or 507.
 Response problem(const Error& error, int status);
 
+/// Case-insensitive, of names.
+bool same_header(std::string_view a, std::string_view b);
 /// Percent-encodes one path segment or query value.
 std::string url_encode(std::string_view text);
 /// "Not Found"; "Status" for numbers that have no name.

@@ -8,15 +8,9 @@
 namespace helio::net {
 namespace {
 
-bool same_name(std::string_view a, std::string_view lower) {
-  return a.size() == lower.size() && std::equal(a.begin(), a.end(), lower.begin(), [](char x, char y) {
-           return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + ('a' - 'A')) : x) == y;
-         });
-}
-
 bool is_servers(std::string_view name) {
   static constexpr std::array<std::string_view, 4> kNames{"content-length", "transfer-encoding", "date", "connection"};
-  return std::ranges::any_of(kNames, [name](std::string_view ours) { return same_name(name, ours); });
+  return std::ranges::any_of(kNames, [name](std::string_view ours) { return same_header(name, ours); });
 }
 
 void add(std::string& out, std::string_view name, std::string_view value) {

@@ -101,7 +101,8 @@ void Router::Impl::add(Route route) {
     if (capture && part.ends_with("...}")) {
       HELIO_CHECK(i + 1 == parts.size(), "{name...} must be the last part of a route");
       route.names.push_back(part.substr(1, part.size() - 5));
-      node->rest_routes.push_back(std::make_unique<Route>(std::move(route)));
+      const auto at = route.websocket ? node->rest_routes.begin() : node->rest_routes.end();
+      node->rest_routes.insert(at, std::make_unique<Route>(std::move(route)));
       return;
     }
     auto& next = capture ? node->any : node->literal[part];

@@ -23,7 +23,11 @@ constexpr Duration kSocketsCloseWithin = 200ms;
 }  // namespace
 
 ServerCore::ServerCore(rt::EventLoop& loop_in, rt::WorkerPool& pool_in, Router router_in, ServerOptions options_in)
-    : loop(loop_in), pool(pool_in), router(std::move(router_in)), options(std::move(options_in)) {}
+    : loop(loop_in),
+      pool(pool_in),
+      router(std::move(router_in)),
+      options(std::move(options_in)),
+      upstreams(std::make_shared<UpstreamPool>(loop.context().get_executor())) {}
 
 std::string_view ServerCore::date() {
   const std::int64_t second = std::time(nullptr);
@@ -41,6 +45,7 @@ void ServerCore::release() {
 void ServerCore::close_all(std::promise<void> gone) {
   stopping = true;
   for (Session* session : sessions) session->shut();
+  upstreams->close();
   const std::vector<WsConn*> open(websockets.begin(), websockets.end());
   for (WsConn* conn : open) {
     if (conn->cut_on_stop()) {

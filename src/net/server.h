@@ -18,6 +18,8 @@ namespace helio::net {
 struct RouteOptions {
   std::size_t body_limit = 1U << 20U;  ///< 413 above it, before the body is read when Content-Length says so
   bool spool = false;                  ///< body goes to a file in ServerOptions::spool_dir
+  /// Asked first, of requests without a body, on the loop thread: an answer that takes no time and cannot block. Nothing: the handler says.
+  std::function<std::optional<Response>(Request&)> quick;
   /// Asked before a body is waited for: a response refuses the request (no token, say). Not asked when the whole body came with the head,
   /// so the handler has to check too. Worker pool.
   std::function<std::optional<Response>(Request&)> admit;
@@ -30,6 +32,7 @@ using Handler = std::function<Response(Request&)>;
 struct WsAccept {
   std::function<WsHandlers(std::shared_ptr<WsSession>)> open;
   std::optional<Response> refuse;
+  std::unique_ptr<Forward> forward;  ///< instead of `open`: the upgrade goes on to there, and then every byte
   /// When the server stops, the connection is dropped without a close frame: for protocols in which a clean close means the end.
   bool cut_on_stop = false;
 };

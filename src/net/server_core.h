@@ -4,6 +4,7 @@
 #include "net/asio_types.h"
 #include "net/router_match.h"
 #include "net/server.h"
+#include "net/upstream.h"
 #include "net/ws_conn.h"
 #include "rt/event_loop.h"
 
@@ -28,6 +29,7 @@ struct ServerCore {
   rt::WorkerPool& pool;
   const Router router;
   const ServerOptions options;
+  const std::shared_ptr<UpstreamPool> upstreams;
   /// Every read of every connection lands here and is parsed or copied before the next suspension: idle connections hold no buffer.
   std::array<char, 64U << 10U> scratch;
   std::unordered_set<Session*> sessions;

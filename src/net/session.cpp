@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "net/offload.h"
 #include "net/response_head.h"
+#include "net/socket_io.h"
 #include "net/target.h"
 
 #include <algorithm>
@@ -35,7 +36,6 @@ Response busy_problem() {
   response.headers.emplace_back("Retry-After", "1");
   return response;
 }
-bool would_block(const ErrorInfo& ec) { return ec == asio::error::would_block || ec == asio::error::try_again; }
 
 }  // namespace
 
@@ -58,6 +58,7 @@ Session::Session(std::shared_ptr<ServerCore> core, Socket socket, std::string pe
     late_ = true;
     ErrorInfo ignored;
     socket_.cancel(ignored);
+    if (upstream_) upstream_->cancel(ignored);
   });
   core_->sessions.insert(this);
   ++core_->live;
@@ -72,6 +73,7 @@ Session::~Session() {
 void Session::shut() {
   ErrorInfo ignored;
   socket_.close(ignored);
+  if (upstream_) upstream_->close(ignored);
   deadline_->clear();
   if (stream_) stream_->interrupt();
 }
@@ -103,13 +105,16 @@ Awaitable<Session::Next> Session::exchange() {
   std::optional<Response> answer = co_await read_head();
   if (gone_) co_return Next::end;
   if (!answer) answer = route_request();
+  if (!answer && match_.route->options.quick && parser_->is_done()) {
+    if (auto quick = match_.route->options.quick(request_)) co_return co_await finish(std::move(*quick));
+  }
   // A body that is here already costs nobody anything: the handler itself says who may not call.
   if (!answer && match_.route->options.admit && !has_whole_body()) answer = co_await admit();
   if (!answer) answer = co_await read_body();
   if (gone_) co_return Next::end;
   Next next = Next::end;
   if (answer) {
-    next = co_await respond(std::move(*answer));
+    next = co_await finish(std::move(*answer));
   } else if (match_.route->websocket) {
     next = co_await upgrade();
   } else {
@@ -183,6 +188,7 @@ std::optional<Response> Session::route_request() {
   const std::uint64_t limit = match_.route->options.body_limit;
   if (const auto length = parser_->content_length(); length && *length > limit) return RequestParser::refusal(http::error::body_limit);
   parser_->body_limit(limit);
+  request_.target = parser_->target();
   request_.path = std::move(target->path);
   request_.query = std::move(target->query);
   request_.peer = peer_;
@@ -276,17 +282,21 @@ Awaitable<Session::Next> Session::call_handler() {
   Response response;
   auto work = [this, &response] {
     response = run_handler();
-    if (!response.source || request_.method == "HEAD") return;
+    if (response.forward || !response.source || request_.method == "HEAD") return;
     // The first piece comes with the same hop.
     stream_ = std::make_unique<BodyStream>(core_->loop, socket_.get_executor(), std::move(response.source));
     batch_ = stream_->pull(BodyStream::Silence::no);
   };
   const bool ran = co_await offload(core_->pool, socket_.get_executor(), std::move(work));
   if (!ran) response = busy_problem();
-  const Next next = co_await respond(std::move(response));
+  const Next next = co_await finish(std::move(response));
   stream_.reset();
   batch_ = {};
   co_return next;
+}
+
+Awaitable<Session::Next> Session::finish(Response response) {
+  return response.forward ? carry(std::move(response.forward)) : respond(std::move(response));
 }
 
 Awaitable<Session::Next> Session::respond(Response response) {
@@ -321,7 +331,7 @@ Awaitable<Session::Next> Session::respond(Response response) {
     const bool with_body = may_have_body && options.length && request_.method != "HEAD";
     std::array<asio::const_buffer, 2> buffers{asio::buffer(head_), asio::buffer(body.data(), with_body ? body.size() : 0)};
     std::span<asio::const_buffer> rest(buffers);
-    const Written written = write_now(rest);
+    const Written written = write_now(socket_, rest);
     sent = written == Written::all;
     if (written == Written::blocked) sent = co_await write(rest);
   }
@@ -392,31 +402,14 @@ Awaitable<bool> Session::send_batch(bool chunked) {
   co_return sent && !batch_.failed;
 }
 
-Session::Written Session::write_now(std::span<asio::const_buffer>& buffers) {
-  while (true) {
-    while (!buffers.empty() && buffers.front().size() == 0) buffers = buffers.subspan(1);
-    if (buffers.empty()) return Written::all;
-    ErrorInfo ec;
-    std::size_t n = socket_.write_some(buffers, ec);
-    if (would_block(ec)) return Written::blocked;
-    if (ec) return Written::failed;
-    for (auto& buffer : buffers) {
-      const std::size_t part = std::min(n, buffer.size());
-      buffer += part;
-      n -= part;
-      if (n == 0) break;
-    }
-  }
-}
-
-Awaitable<bool> Session::write(std::span<asio::const_buffer> buffers) {
-  Written written = write_now(buffers);
+Awaitable<bool> Session::write_to(Socket& socket, std::span<asio::const_buffer> buffers) {
+  Written written = write_now(socket, buffers);
   while (written == Written::blocked) {
     deadline_->set(core_->options.write_deadline);  // anew after each byte of progress
-    const auto waited = co_await socket_.async_wait(Socket::wait_write, kAwait);
+    const auto waited = co_await socket.async_wait(Socket::wait_write, kAwait);
     const auto& [ec] = waited;
     if (ec || closed()) co_return false;
-    written = write_now(buffers);
+    written = write_now(socket, buffers);
   }
   deadline_->clear();
   co_return written == Written::all;
@@ -456,7 +449,7 @@ void Session::watch_peer() {
   watching_ = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorInfo& wait_ec) {
     self->watching_ = false;
-    if (wait_ec || !self->stream_) return;
+    if (wait_ec || (!self->stream_ && !self->awaits_answer_)) return;
     char byte = 0;
     ErrorInfo ec;
     self->socket_.receive(asio::buffer(&byte, 1), Socket::message_peek, ec);
@@ -482,6 +475,8 @@ Awaitable<Session::Next> Session::upgrade() {
   Next next = Next::end;
   if (accept.refuse) {
     next = co_await respond(std::move(*accept.refuse));
+  } else if (accept.forward) {
+    next = co_await tunnel(std::move(accept.forward));
   } else if (!closed()) {
     become_websocket(std::move(accept));
   }

@@ -53,20 +53,37 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Feeds what is there to the parser and keeps the rest.
   ErrorInfo parse(std::string_view fresh);
 
+  /// Answers, or carries the request on.
+  Awaitable<Next> finish(Response response);
   Awaitable<Next> respond(Response response);
   /// The head is in head_ already.
   Awaitable<bool> send_stream(bool chunked);
   Awaitable<bool> send_batch(bool chunked);
   Awaitable<bool> pull();
-  enum class Written { all, blocked, failed };
-  /// What the socket takes at once; `buffers` keeps the rest.
-  Written write_now(std::span<asio::const_buffer>& buffers);
-  Awaitable<bool> write(std::span<asio::const_buffer> buffers);
+  Awaitable<bool> write(std::span<asio::const_buffer> buffers) { return write_to(socket_, buffers); }
+  Awaitable<bool> write_to(Socket& socket, std::span<asio::const_buffer> buffers);
   /// The answer goes out, then the connection: what the client is still sending is read and thrown away for a moment, because closing
   /// with unread bytes would reset the connection and lose the answer.
   Awaitable<void> linger();
   void watch_peer();
   void reset_request();
+
+  // session_forward.cpp
+  struct Carried;
+  enum class Reuse { no, yes };
+  enum class Answered { whole, nothing, broken, late, client_gone };
+  Awaitable<Next> carry(std::unique_ptr<Forward> forward);
+  Awaitable<Next> tunnel(std::unique_ptr<Forward> forward);
+  Awaitable<Answered> exchange_with(Carried& carried, Reuse reuse, bool upgrade, std::optional<Error>& why);
+  /// upstream_, connected; or why not.
+  Awaitable<std::optional<Error>> reach(const Forward& forward, Reuse reuse);
+  Awaitable<bool> ask(const Forward& forward, bool upgrade);
+  Awaitable<Answered> answer(Carried& carried);
+  Awaitable<std::string_view> hear();
+  bool begin_answer(Carried& carried);
+  Awaitable<bool> pass_on(Carried& carried, bool last);
+  Awaitable<void> pump(Socket& from, Socket& to);
+  Awaitable<bool> push(std::string bytes, Socket& to);
   [[nodiscard]] bool closed() const { return !socket_.is_open(); }
 
   std::shared_ptr<ServerCore> core_;
@@ -90,6 +107,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<BodyStream> stream_;  // of the response being written
   BodyStream::Batch batch_;
   BodyStream::Silence silence_ = BodyStream::Silence::no;
+  std::optional<Socket> upstream_;  // where the request is carried on to
+  bool upstream_is_kept_ = false;   // from an earlier request
+  bool awaits_answer_ = false;      // from there: a client that leaves ends it
 };
 
 }  // namespace helio::net

@@ -94,6 +94,10 @@ class RawClient {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
+  struct Adopt {
+    int fd;
+  };
+  explicit RawClient(Adopt open) : fd_(open.fd), connected_(open.fd >= 0) {}
   ~RawClient() { close(); }
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
@@ -165,6 +169,34 @@ class RawClient {
   bool closed_ = false;
   bool timed_out_ = false;
   std::string got_;
+};
+
+/// A peer that answers with exactly the bytes that a test says.
+class RawListener {
+ public:
+  RawListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    const bool listens = ::bind(fd_, reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(fd_, 16) == 0;
+    if (!listens || ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) ADD_FAILURE() << "cannot listen";
+    port_ = ntohs(address.sin_port);
+  }
+  ~RawListener() { ::close(fd_); }
+  RawListener(const RawListener&) = delete;
+  RawListener& operator=(const RawListener&) = delete;
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// Waits for a connection.
+  [[nodiscard]] std::unique_ptr<RawClient> accept() const {
+    pollfd event{fd_, POLLIN, 0};
+    if (::poll(&event, 1, 20'000) <= 0) return std::make_unique<RawClient>(RawClient::Adopt{-1});
+    return std::make_unique<RawClient>(RawClient::Adopt{::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC)});
+  }
+
+ private:
+  int fd_;
+  std::uint16_t port_ = 0;
 };
 
 }  // namespace helio::net::testing

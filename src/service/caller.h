@@ -9,6 +9,7 @@ namespace helio::service {
 struct Caller {
   std::string principal;
   model::AccessRole role = model::AccessRole::viewer;
+  TokenId token{};  ///< by which; empty inside of heliostat
 };
 
 /// A create that may be repeated: the same key with the same body answers the first reply again, another body is a conflict.

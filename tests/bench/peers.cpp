@@ -3,6 +3,9 @@
 //   bench-peers serve PORT BODY_BYTES     answers every GET until killed
 //   bench-peers insert FILE COUNT BYTES   prints the median latency of one durable insert in microseconds
 //   bench-peers post PORT COUNT           sends the request on its input so often, prints the median latency in microseconds
+//   bench-peers front | chat | hold | follow …     see peers.h
+
+#include "peers.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -161,6 +164,16 @@ int main(int argc, char** argv) {
   if (mode == "serve" && argc == 4) return serve(std::atoi(argv[2]), static_cast<std::size_t>(std::atoi(argv[3])));
   if (mode == "insert" && argc == 5) return insert(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
   if (mode == "post" && argc == 4) return post(std::atoi(argv[2]), std::atoi(argv[3]));
-  std::fputs("usage: bench-peers serve PORT BYTES | insert FILE COUNT BYTES | post PORT COUNT < REQUEST\n", stderr);
+  if (mode == "front" && argc == 4) return front(std::atoi(argv[2]), std::atoi(argv[3]));
+  if (mode == "chat" && argc == 8) {
+    return chat(std::atoi(argv[2]), argv[3], argv[4], std::atoi(argv[5]), std::atoi(argv[6]), std::atoi(argv[7]));
+  }
+  if (mode == "follow" && argc == 7) return follow(std::atoi(argv[2]), argv[3], argv[4], std::atoi(argv[5]), std::atoi(argv[6]));
+  if (mode == "hold" && argc == 6) return hold(std::atoi(argv[2]), argv[3], argv[4], std::atoi(argv[5]));
+  std::fputs(
+      "usage: bench-peers serve PORT BYTES | insert FILE COUNT BYTES | post PORT COUNT < REQUEST | front PORT BACK |\n"
+      "       chat PORT TARGET HEADER CONNECTIONS MESSAGES BYTES | hold PORT TARGET HEADER CONNECTIONS |\n"
+      "       follow PORT TARGET HEADER FOLLOWERS STALLED\n",
+      stderr);
   return 2;
 }

@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 
+import browser
 from conftest import ray_prefix
 from heliostat import eventually, processes_tagged
 
@@ -105,7 +106,15 @@ def test_old_rays_run_the_same_program(real, examples, version):
     real.assert_nothing_left()
 
 
-def test_stop_exec_and_isolation_of_two_clusters_at_once(real):
+def check_dashboard(real, job):
+    """Ray's own pages in a real browser, for somebody who may only look; and every route of them."""
+    made = real.helio("tokens", "create", "onlooker", "--role", "viewer", "-o", "json", check=0)
+    token = json.loads(made.stdout)["secret"]
+    browser.dashboard_journey(real, job, token)
+    browser.walk_routes(real, ray_prefix("2.60.0"), job, token)
+
+
+def test_two_clusters_at_once_exec_dashboard_and_stop(real):
     wait = "python -u -c 'import ray, time; ray.init(); print(\"up\", len(ray.nodes()), flush=True); time.sleep(300)'"
     first, second = (real.submit("--workers", "1", "--stop-grace", "3s", "--command", wait) for _ in range(2))
     for job in (first, second):
@@ -122,12 +131,14 @@ def test_stop_exec_and_isolation_of_two_clusters_at_once(real):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"http://127.0.0.1:{ports[first] + 1}{path}", timeout=10)
         assert refused.value.code == 401, path
+    check_dashboard(real, first)
     assert "limits by" in real.helio("nodes", first, check=0).stdout
     runner = real.popen("wait", first)
     real.helio("stop", first, second, check=0)
     out, _ = runner.communicate(timeout=60)
     assert runner.returncode == 81, out
     assert real.wait(second, 60)["verdict"]["cause"] == "stopped.user"
+    browser.record_journey(real, first)
     real.assert_nothing_left()
 
 
