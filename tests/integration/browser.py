@@ -62,7 +62,7 @@ def log_in(browser, token):
 
 def dashboard_journey(daemon, job, token):
     """Log in as a viewer, look around in Ray's pages, be refused what acts, log out."""
-    base = f"{daemon.url}/jobs/{job}/dashboard/"
+    base = daemon.daemon_file()["url"] + f"/jobs/{job}/dashboard/"
     attempt = daemon.attempts(job)[-1]["id"]
     addresses = [node["address"] for node in daemon.nodes(job)]
     browser = open_browser()
@@ -79,7 +79,7 @@ def dashboard_journey(daemon, job, token):
         shows(browser, addresses[0])
         browser.get(base + "worker/traceback?pid=1&ip=127.0.0.1")
         shows(browser, "role viewer may not", "developer for one's own")
-        browser.get(f"{daemon.url}/login")
+        browser.get(daemon.daemon_file()["url"] + "/login")
         shows(browser, "Logged in", "viewer")
         browser.find_element("css selector", "form button").click()
         shows(browser, "API token")
@@ -123,7 +123,7 @@ def walk_routes(daemon, prefix, job, token):
         target = re.sub(r"\{[^}]*\}", "x1", path)
         if "logs/tail" in target or "logs/stream" in target:
             continue  # streams: the unit tests have them
-        status, text = answer(f"{daemon.url}/jobs/{job}/dashboard{target}", token, method)
+        status, text = answer(daemon.daemon_file()["url"] + f"/jobs/{job}/dashboard{target}", token, method)
         (refused if status == 403 and ("needs role" in text or "/ray/default" in text) else passed).append((method, path))
     acting = re.compile("kill|profile|traceback|stop|delay|dump|packages|report_events|authenticate$|scale|task_events")
     assert all(method == "GET" for method, _ in passed), [pair for pair in passed if pair[0] != "GET"]
