@@ -67,6 +67,7 @@ def run(argv, timeout=None, env=None):
 class Suite:
     def __init__(self, args):
         self.args = args
+        self.fuzzing = []
         self.results = ROOT / "build" / "results"
         self.results.mkdir(parents=True, exist_ok=True)
 
@@ -172,22 +173,27 @@ class Suite:
         """One fuzzer from the corpus that is kept; what it finds that is new goes to build/fuzz."""
         new, findings = ROOT / "build/fuzz" / name, self.results / f"fuzz-{name}-"
         new.mkdir(parents=True, exist_ok=True)
-        code, out = run([str(ROOT / f"build/asan/bin/fuzz-{name}"), f"-max_total_time={FUZZ_S}", f"-artifact_prefix={findings}", "-timeout=20", str(new),
-                         str(folder)], FUZZ_S + 120)
+        code, out = run(["nice", "-n", "19", str(ROOT / f"build/asan/bin/fuzz-{name}"), f"-max_total_time={FUZZ_S}", "-timeout=60",
+                         f"-artifact_prefix={findings}", str(new), str(folder)], FUZZ_S + 240)
         if code == 0:
             return Tally(passed=1)
         say(tail(out))
         return fail(f"fuzz.{name}")
 
-    def fuzzers(self, names):
+    def start_fuzzers(self, names):
+        """They take what the parts that follow leave of the machine: those wait for Ray most of the time."""
         code, out = self.build("asan", [f"fuzz-{name}" for name in names])
         if code != 0:
             say(tail(out))
             return fail("fuzz: not built")
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.fuzzing = [pool.submit(self.fuzz, name, ROOT / "tests/fuzz/corpus" / name) for name in names]
+        return Tally()
+
+    def end_fuzzers(self):
         total = Tally()
-        with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
-            for tally in pool.map(lambda name: self.fuzz(name, ROOT / "tests/fuzz/corpus" / name), names):
-                total.add(tally)
+        for running in self.fuzzing:
+            total.add(running.result())
         return total
 
     def pytest(self, folder, keyword):
@@ -238,12 +244,14 @@ class Suite:
         if self.args.list:
             parts += [(f"fuzz.{n}", None) for n in fuzzed]
         elif fuzzed:
-            parts.append((f"fuzz.{','.join(fuzzed)}", lambda: self.fuzzers(fuzzed)))
+            parts.append(("fuzz.start", lambda: self.start_fuzzers(fuzzed)))
         for folder in (ROOT / "tests/api", ROOT / "tests/integration"):
             for file in sorted(folder.glob("test_*.py")) if wanted else []:
                 parts.append((f"{folder.name}.{file.stem}", lambda f=file: self.pytest(f, None)))
             if not wanted and list(folder.glob("test_*.py")):
                 parts.append((folder.name, lambda f=folder: self.pytest(f, None)))
+        if fuzzed and not self.args.list:
+            parts.append((f"fuzz.{','.join(fuzzed)}", self.end_fuzzers))
         parts = [(n, f) for n, f in parts if wanted in n or n.startswith(("unit.", "tsan.", "fuzz."))]
         needs_programs = any(n.startswith(("api.", "integration.")) or n in ("sim", "floor") for n, _ in parts)
         if wanted and needs_programs and not any(n == "build.release" for n, _ in parts):

@@ -214,7 +214,7 @@ net::Response open_link(Context& context, const net::Request& request, const std
   out.headers.emplace_back("Location", base_of(job));
   out.headers.emplace_back("Cache-Control", "no-store");
   out.headers.emplace_back("Referrer-Policy", "no-referrer");
-  out.headers.emplace_back("Set-Cookie", set_session_cookie(made->secret, "/jobs/" + job.value + "/", auth::kSessionLife));
+  out.headers.emplace_back("Set-Cookie", set_session_cookie(request, made->secret, "/jobs/" + job.value + "/", auth::kSessionLife));
   return out;
 }
 

@@ -21,7 +21,8 @@ BOOST_DESCRIBE_STRUCT(PackageView, (), (sha256))
 BOOST_DESCRIBE_STRUCT(VersionView, (), (name, version, api, agent_protocol))
 BOOST_DESCRIBE_STRUCT(HealthView, (), (status))
 BOOST_DESCRIBE_STRUCT(DaemonView, (),
-                      (version, pid, home, url, started, uptime, revision, agents, queued, active, connections, memory, threads, logs))
+                      (version, pid, home, url, public_url, started, uptime, revision, agents, queued, active, connections, memory, threads,
+                       logs))
 BOOST_DESCRIBE_STRUCT(ProblemView, (), (type, title, status, code, detail, path, args))
 
 PreviewView view(const service::Preview& preview) {

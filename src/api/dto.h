@@ -154,6 +154,7 @@ struct DaemonView {
   std::int64_t pid = 0;
   std::string home;
   std::string url;
+  std::optional<std::string> public_url;  ///< https, where TLS is configured
   Timestamp started;
   Span uptime;
   std::int64_t revision = 0;  ///< of the store

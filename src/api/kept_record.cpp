@@ -99,7 +99,7 @@ std::string nodes_of(const std::vector<model::Node>& nodes, const model::Attempt
 
 std::string timeline_of(const model::Attempt& attempt, const Words& words) {
   std::vector<model::Mark> marks = attempt.marks;
-  std::ranges::stable_sort(marks, {}, &model::Mark::at);
+  std::ranges::sort(marks, {}, &model::Mark::at);
   std::string out = fmt::format("<h2>{}</h2><table>", words.timeline);
   Timestamp before = attempt.created;
   for (const model::Mark& mark : marks) {

@@ -89,7 +89,7 @@ net::Response post_login(Context& context, net::Request& request) {
     return form(request, next, http_status(made.error().code()), made.error().message());
   }
   net::Response out = go_to(next.empty() ? "/login" : next);
-  out.headers.emplace_back("Set-Cookie", set_session_cookie(made->secret, "/", auth::kSessionLife));
+  out.headers.emplace_back("Set-Cookie", set_session_cookie(request, made->secret, "/", auth::kSessionLife));
   return out;
 }
 
@@ -99,7 +99,7 @@ net::Response post_logout(Context& context, net::Request& request) {
     if (auto out = context.sessions.logout(cookie); !out) return refused(request, out.error());
   }
   net::Response out = go_to("/login");
-  out.headers.emplace_back("Set-Cookie", set_session_cookie("", "/", Duration(0)));
+  out.headers.emplace_back("Set-Cookie", set_session_cookie(request, "", "/", Duration(0)));
   return out;
 }
 

@@ -48,9 +48,9 @@ std::vector<std::string> session_cookies(const net::Request& request) {
   return out;
 }
 
-std::string set_session_cookie(std::string_view secret, std::string_view path, Duration life) {
-  return fmt::format("{}={}; Path={}; HttpOnly; SameSite=Lax; Max-Age={}", kSessionCookie, secret, path,
-                     std::chrono::duration_cast<std::chrono::seconds>(life).count());
+std::string set_session_cookie(const net::Request& request, std::string_view secret, std::string_view path, Duration life) {
+  return fmt::format("{}={}; Path={}; HttpOnly; SameSite=Lax; Max-Age={}{}", kSessionCookie, secret, path,
+                     std::chrono::duration_cast<std::chrono::seconds>(life).count(), request.secure ? "; Secure" : "");
 }
 
 bool comes_from_here(const net::Request& request) {

@@ -21,7 +21,7 @@ inline constexpr std::string_view kSessionCookie = "heliostat_session";
 /// Every value of our cookie: one may be for all pages and one for those of a job.
 std::vector<std::string> session_cookies(const net::Request& request);
 /// "heliostat_session=…; Path=…; HttpOnly; …". `life` of zero forgets it.
-std::string set_session_cookie(std::string_view secret, std::string_view path, Duration life);
+std::string set_session_cookie(const net::Request& request, std::string_view secret, std::string_view path, Duration life);
 
 /// A browser's request comes from a page of this server: by Sec-Fetch-Site, and by Origin where a browser sends one.
 bool comes_from_here(const net::Request& request);

@@ -62,8 +62,8 @@ Error problem_error(int status, std::string_view body) {
   return error;
 }
 
-bool daemon_answers(const std::string& url, Duration deadline) {
-  auto http = net::HttpClient::create(url);
+bool daemon_answers(const std::string& url, Duration deadline, const std::string& roots) {
+  auto http = net::HttpClient::create(url, {}, roots);
   if (!http) return false;
   net::ClientRequest request;
   request.target = "/v1/healthz";
@@ -74,6 +74,13 @@ bool daemon_answers(const std::string& url, Duration deadline) {
 
 Result<std::string> token_of(const Context& context) {
   if (!context.token.empty()) return context.token;
+  if (!context.url.empty()) {
+    // The token of this home is for the daemon of this home alone.
+    const auto own = running_daemon(context.home);
+    std::string url = context.url;
+    while (url.ends_with('/')) url.pop_back();
+    if (!own || own->url != url) return fail(ErrorCode::unauthenticated, "{} is not the daemon of this home: set HELIOSTAT_TOKEN to a token of its own", url);
+  }
   const auto text = read_file(context.home.admin_token());
   if (!text) return fail(ErrorCode::unauthenticated, "no token: set HELIOSTAT_TOKEN, or start the daemon of this home with `helio up`");
   return text->substr(0, text->find_first_of(" \r\n"));
@@ -93,7 +100,7 @@ Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
   }
   HELIO_TRY(token, token_of(context));
   while (url.ends_with('/')) url.pop_back();
-  HELIO_TRY(http, net::HttpClient::create(url, {{"Authorization", "Bearer " + token}, {"User-Agent", "helio"}}));
+  HELIO_TRY(http, net::HttpClient::create(url, {{"Authorization", "Bearer " + token}, {"User-Agent", "helio"}}, context.roots));
   return std::unique_ptr<ApiClient>(new ApiClient(std::move(url), std::move(http), std::move(daemon)));
 }
 

@@ -77,7 +77,7 @@ Result<std::string> choose_job(const std::vector<model::Job>& jobs, const std::s
 Error problem_error(int status, std::string_view body);
 
 /// GET /v1/healthz answers within `deadline`.
-bool daemon_answers(const std::string& url, Duration deadline);
+bool daemon_answers(const std::string& url, Duration deadline, const std::string& roots = {});
 
 /// Decodes a list as typed structs; unknown fields are ignored.
 template <class T>

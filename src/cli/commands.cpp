@@ -19,7 +19,7 @@ void print_error(const Error& error) {
 /// The first word that no command has as its name, when it stands where a command belongs.
 std::optional<std::string> unknown_command(const CLI::App& app, const std::vector<std::string>& args) {
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "-o" || args[i] == "--output" || args[i] == "--url" || args[i] == "--home") {
+    if (args[i] == "-o" || args[i] == "--output" || args[i] == "--url" || args[i] == "--ca" || args[i] == "--home") {
       ++i;
     } else if (!args[i].starts_with('-')) {
       const bool known = !app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(args[i]); }).empty();
@@ -87,6 +87,7 @@ int run_program(std::vector<std::string> args) {
   app.fallthrough();
   app.add_option("-o,--output", context->output_name, "table (default), json or yaml")->check(CLI::IsMember({"table", "json", "yaml"}));
   app.add_option("--url", context->url, "of the daemon (default: $HELIOSTAT_URL, else the one of this home)");
+  app.add_option("--ca", context->roots, "PEM file of certificates to trust for https (default: $HELIOSTAT_CA, else the system's)");
   app.add_option("--home", context->home.root, "data folder (default: $HELIOSTAT_HOME, else ~/.heliostat)");
   app.set_version_flag("--version", std::string("helio ") + HELIO_VERSION);
   for (const auto add : {add_submit_commands, add_job_commands, add_log_commands, add_dashboard_command, add_file_commands,

@@ -42,7 +42,7 @@ void offer(std::string_view candidate, std::string_view prefix) {
 void offer_jobs(const Context& context, std::string_view prefix) {
   offer("last", prefix);
   auto api = ApiClient::connect(context);
-  if (!api || !daemon_answers((*api)->url(), 500ms)) return;
+  if (!api || !daemon_answers((*api)->url(), 500ms, context.roots)) return;
   const auto items = (*api)->list("/v1/jobs", kOfferedJobs);
   if (!items) return;
   for (const json::Value& job : *items) {

@@ -25,6 +25,7 @@ Result<Context> context_from_environment() {
   }
   context.url = environment("HELIOSTAT_URL");
   context.token = environment("HELIOSTAT_TOKEN");
+  context.roots = environment("HELIOSTAT_CA");
   return context;
 }
 

@@ -29,6 +29,7 @@ struct Context {
   model::Home home;
   std::string url;                ///< from --url or $HELIOSTAT_URL; empty: the daemon of this home
   std::string token;              ///< from $HELIOSTAT_TOKEN; empty: the home's admin token
+  std::string roots;              ///< from --ca or $HELIOSTAT_CA: certificates that https trusts; empty: the system's
   std::string output_name;        ///< value of --output
   std::vector<std::string> rest;  ///< what stood after "--", verbatim
   /// Set by the parsed command's callback; returns the exit code.

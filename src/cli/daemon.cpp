@@ -179,7 +179,7 @@ Result<std::string> find_daemon_program() {
 
 Result<DaemonUp> daemon_up(const Context& context) {
   if (!context.url.empty()) {
-    if (daemon_answers(context.url, kProbe)) return DaemonUp{context.url, {}, false};
+    if (daemon_answers(context.url, kProbe, context.roots)) return DaemonUp{context.url, {}, false};
     return fail(ErrorCode::unavailable, "nothing answers at {}; unset HELIOSTAT_URL to start a daemon on this machine", context.url);
   }
   if (const auto file = running_daemon(context.home); file && daemon_answers(file->url, kProbe)) {

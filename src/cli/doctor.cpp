@@ -116,7 +116,7 @@ Finding check_program() {
 
 void check_daemon(const Context& context, std::vector<Finding>& out) {
   auto api = ApiClient::connect(context);
-  if (!api || !daemon_answers((*api)->url(), 2s)) {
+  if (!api || !daemon_answers((*api)->url(), 2s, context.roots)) {
     out.push_back({"daemon", Health::warn, "not up", "helio up"});
     return;
   }

@@ -61,7 +61,7 @@ std::string left_behind(const std::vector<model::Job>& jobs) {
 
 Result<int> down(const Context& context, bool stop_jobs) {
   auto api = ApiClient::connect(context);
-  bool answers = api && daemon_answers((*api)->url(), 2s);
+  bool answers = api && daemon_answers((*api)->url(), 2s, context.roots);
   if (stop_jobs && !answers && context.url.empty() && ::access(context.home.store().c_str(), F_OK) == 0) {
     // Jobs that an earlier `helio down` left running end only by a daemon.
     HELIO_CHECK_OK(daemon_up(context));

@@ -3,6 +3,7 @@
 #include "daemon/options.h"
 #include "daemon/wiring.h"
 #include "net/client.h"
+#include "net/testing_tls.h"
 #include "proc/files.h"
 #include "proc/process.h"
 
@@ -128,6 +129,33 @@ TEST_F(DaemonTest, RefusesAnAddressThatOthersReach) {
   EXPECT_FALSE(is_loopback("localhost.example"));
   EXPECT_TRUE(is_loopback("127.3.2.1"));
   EXPECT_TRUE(is_loopback("::1"));
+}
+
+TEST_F(DaemonTest, ServesOthersOverTlsAndThisMachineWithout) {
+  const std::string certificate = root_ + "/cert.pem";
+  const std::string key = root_ + "/key.pem";
+  net::testing::make_certificate("127.0.0.1", certificate, key);
+  const std::string tls = "server:\n  address: 0.0.0.0\n  tls:\n    certificate: " + certificate + "\n    key: ";
+  configure(tls + key + "\n");
+  const auto daemon = must_start();
+  EXPECT_TRUE(daemon->url().starts_with("http://127.0.0.1:"));
+  EXPECT_EQ(file().url, daemon->url()) << "agents and the CLI of this home go there";
+  const auto status = json::parse(get(*daemon, "GET", "/v1/status").body);
+  ASSERT_TRUE(status);
+  const std::string public_url(status->at("public_url").get_string());
+  ASSERT_TRUE(public_url.starts_with("https://0.0.0.0:"));
+  const std::string port = public_url.substr(public_url.rfind(':'));
+  const auto https = net::HttpClient::create("https://127.0.0.1" + port, {}, certificate);
+  const auto health = (*https)->send({.target = "/v1/healthz"});
+  ASSERT_TRUE(health) << health.error().text();
+  EXPECT_EQ(health->status, 200);
+  EXPECT_FALSE((*net::HttpClient::create("http://127.0.0.1" + port))->send({.target = "/v1/healthz"})) << "there is nothing plain at it";
+
+  options_.home.root = root_ + "/second";
+  configure(tls + root_ + "/none\n");
+  const auto broken = start();
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().path(), "$.server.tls.key");
 }
 
 TEST_F(DaemonTest, SaysWhatIsWrongInItsSettings) {

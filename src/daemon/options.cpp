@@ -143,6 +143,13 @@ Result<void> check_settings(const model::Settings& settings) {
   if (!v4 && ::inet_pton(AF_INET6, server.address.c_str(), &address) != 1) {
     return wrong("$.server.address", fmt::format("'{}' is no IP address", server.address));
   }
+  if (server.tls) {
+    for (const auto& [field, file] : {std::pair("certificate", &server.tls->certificate), std::pair("key", &server.tls->key)}) {
+      const std::string path = fmt::format("$.server.tls.{}", field);
+      if (!file->starts_with('/')) return wrong(path, "expected the absolute path of a PEM file");
+      if (::access(file->c_str(), R_OK) != 0) return wrong(path, *file + " cannot be read");
+    }
+  }
   if (server.port < 0 || server.port > 65535) return wrong("$.server.port", "expected 0 (any free one) to 65535");
   if (server.package_limit.n <= 0) return wrong("$.server.package_limit", "expected more than 0");
   if (settings.keep.logs.d < Duration(0)) return wrong("$.keep.logs", "expected a time that is not negative");

@@ -12,6 +12,7 @@
 #include "daemon/machine.h"
 #include "link/hub.h"
 #include "net/server.h"
+#include "net/tls_listener.h"
 #include "proc/files.h"
 #include "proc/process.h"
 #include "provider/local/local_provider.h"
@@ -55,18 +56,20 @@ Result<std::string> probe_python(const std::string& python, const std::string& c
 Result<model::Settings> read_settings(const Options& options) {
   HELIO_TRY(settings, load_settings(options.home));
   if (options.listen) HELIO_CHECK_OK(apply_listen(*options.listen, settings.server));
-  if (!is_loopback(settings.server.address)) {
+  if (!is_loopback(settings.server.address) && !settings.server.tls) {
     return fail(ErrorCode::precondition_failed,
-                "{} can be reached from other machines, and that needs TLS, which this version does not have: listen on 127.0.0.1 and put "
-                "a proxy with TLS in front",
+                "{} can be reached from other machines, and that needs TLS: give server.tls in config.yaml a certificate and its key, or "
+                "listen on 127.0.0.1",
                 settings.server.address);
   }
   return std::move(settings);
 }
 
-std::string url_of(const std::string& address, std::uint16_t port) {
-  const bool v6 = address.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port);
+constexpr std::string_view kLoopback = "127.0.0.1";
+
+std::string url_of(std::string_view scheme, std::string_view address, std::uint16_t port) {
+  const bool v6 = address.contains(':');
+  return fmt::format("{}://{}{}{}:{}", scheme, v6 ? "[" : "", address, v6 ? "]" : "", port);
 }
 
 /// Not refused: such a flavor can only be made while a daemon runs.
@@ -132,6 +135,7 @@ struct Daemon::Impl {
 
   Result<void> start();
   Result<void> listen();
+  Result<void> listen_tls();
   std::unique_ptr<net::Server> make_server(std::uint16_t port);
   Result<api::DaemonView> facts();
   Result<void> look_after_files();
@@ -144,6 +148,7 @@ struct Daemon::Impl {
   std::function<void()> request_stop;
   std::atomic<bool> ready{false};
   std::string url;
+  std::optional<std::string> public_url;  ///< with TLS
   model::DaemonFile file;
   Timestamp started = clock.now();
   MonoTime started_mono = clock.mono();
@@ -189,6 +194,7 @@ struct Daemon::Impl {
                        .facts = [this] { return facts(); },
                        .stop = [this] { request_stop(); }};
   std::unique_ptr<net::Server> server;
+  std::unique_ptr<net::TlsListener> tls;
   std::unique_ptr<control::Loop> control;
   bool stopped = false;
 };
@@ -255,7 +261,8 @@ std::unique_ptr<net::Server> Daemon::Impl::make_server(std::uint16_t port) {
     return accept(request);
   });
   net::ServerOptions options;
-  options.address = ground.settings.server.address;
+  const model::ServerSettings& settings = ground.settings.server;
+  options.address = settings.tls ? kLoopback : settings.address;
   options.port = port;
   options.spool_dir = home.spool();
   return std::make_unique<net::Server>(loop, workers, std::move(router), options);
@@ -263,8 +270,10 @@ std::unique_ptr<net::Server> Daemon::Impl::make_server(std::uint16_t port) {
 
 Result<void> Daemon::Impl::listen() {
   const auto& settings = ground.settings.server;
-  const auto former = settings.port == 0 ? former_port(home) : std::nullopt;
-  server = make_server(former.value_or(static_cast<std::uint16_t>(settings.port)));
+  // With TLS the port that was asked for is its own; ours is for this machine alone, and any will do.
+  const bool any_port = settings.port == 0 || settings.tls;
+  const auto former = any_port ? former_port(home) : std::nullopt;
+  server = make_server(former.value_or(static_cast<std::uint16_t>(any_port ? 0 : settings.port)));
   auto bound = server->start();
   if (!bound && former) {
     // Somebody else has the port by now. Agents read daemon.json, and find us at another one.
@@ -272,7 +281,23 @@ Result<void> Daemon::Impl::listen() {
     bound = server->start();
   }
   if (!bound) return fail(std::move(bound.error()).during(fmt::format("listen on {}:{}", settings.address, settings.port)));
-  url = url_of(settings.address, server->port());
+  url = url_of("http", settings.tls ? kLoopback : settings.address, server->port());
+  return settings.tls ? listen_tls() : Result<void>();
+}
+
+Result<void> Daemon::Impl::listen_tls() {
+  const auto& settings = ground.settings.server;
+  net::TlsOptions options;
+  options.address = settings.address;
+  options.port = static_cast<std::uint16_t>(settings.port);
+  options.certificate = settings.tls->certificate;
+  options.key = settings.tls->key;
+  tls = std::make_unique<net::TlsListener>(loop, *server, options);
+  if (auto bound = tls->start(); !bound) {
+    return fail(std::move(bound.error()).during(fmt::format("listen with TLS on {}:{}", settings.address, settings.port)));
+  }
+  public_url = url_of("https", settings.address, tls->port());
+  log::info("TLS at {}", *public_url);
   return {};
 }
 
@@ -283,6 +308,7 @@ Result<api::DaemonView> Daemon::Impl::facts() {
   out.pid = ::getpid();
   out.home = home.root;
   out.url = url;
+  out.public_url = public_url;
   out.started = started;
   out.uptime = Span{clock.mono() - started_mono};
   out.revision = ground.store->revision();
@@ -313,6 +339,7 @@ Result<void> Daemon::Impl::look_after_files() {
 
 void Daemon::Impl::stop() {
   if (std::exchange(stopped, true)) return;
+  if (tls) tls->stop();
   if (server) server->stop();
   hub.stop();
   if (control) control->stop();

@@ -4,9 +4,11 @@
 #include "base/json/json.h"
 #include "base/units.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace helio::model {
@@ -22,9 +24,17 @@ struct PoolSettings {
   std::optional<std::string> session_root;  ///< default /tmp/hs<uid>; at most 12 bytes
 };
 
+/// PEM files, read again when they change.
+struct TlsSettings {
+  static constexpr std::array kRequired{std::string_view("certificate"), std::string_view("key")};
+  std::string certificate;  ///< with those that lead to its root
+  std::string key;
+};
+
 struct ServerSettings {
   std::string address = "127.0.0.1";  ///< another address needs TLS
   std::int32_t port = 0;              ///< 0: any free one, kept in <home>/daemon.json and used again
+  std::optional<TlsSettings> tls;     ///< on address and port; agents and this home's CLI use a plain port of loopback beside it
   Bytes package_limit{100LL << 20};
 };
 
@@ -52,6 +62,7 @@ struct Settings {
 }  // namespace helio::model
 
 HELIO_JSON(helio::model::PoolSettings)
+HELIO_JSON(helio::model::TlsSettings)
 HELIO_JSON(helio::model::ServerSettings)
 HELIO_JSON(helio::model::KeepSettings)
 HELIO_JSON(helio::model::JobsApiSettings)

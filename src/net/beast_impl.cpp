@@ -1,4 +1,5 @@
-// The compiled half of Beast (BOOST_BEAST_SEPARATE_COMPILATION): once per program.
+// The compiled halves of Beast and of Asio's TLS (BOOST_BEAST_SEPARATE_COMPILATION, BOOST_ASIO_SEPARATE_COMPILATION): once per program.
+#include <boost/asio/ssl/impl/src.hpp>
 #include <boost/beast/src.hpp>
 
 #include <sys/random.h>

@@ -66,7 +66,8 @@ using OnData = std::function<bool(std::string_view)>;
 
 class BlockingClient final : public HttpClient {
  public:
-  BlockingClient(Url base, Headers defaults) : base_(std::move(base)), defaults_(std::move(defaults)) {}
+  BlockingClient(Url base, Headers defaults, std::string roots)
+      : base_(std::move(base)), defaults_(std::move(defaults)), socket_(cancel_, std::move(roots)) {}
 
   Result<ClientResponse> send(const ClientRequest& request) override { return exchange(request, nullptr); }
   Result<ClientResponse> stream(const ClientRequest& request, OnData on_data) override { return exchange(request, &on_data); }
@@ -211,17 +212,17 @@ class BlockingClient final : public HttpClient {
   const Url base_;
   const Headers defaults_;
   CancelFlag cancel_;
-  ClientSocket socket_{cancel_};
+  ClientSocket socket_;
   std::vector<char> buffer_ = std::vector<char>(kReadBuffer);
 };
 
 }  // namespace
 
-Result<std::unique_ptr<HttpClient>> HttpClient::create(std::string base_url, Headers default_headers) {
+Result<std::unique_ptr<HttpClient>> HttpClient::create(std::string base_url, Headers default_headers, std::string roots) {
   while (base_url.ends_with('/')) base_url.pop_back();
   HELIO_TRY(url, parse_url(base_url, "http"));
   if (url.path.contains('?')) return fail(ErrorCode::invalid_argument, "bad URL '{}': query in a base URL", base_url);
-  return std::make_unique<BlockingClient>(std::move(url), std::move(default_headers));
+  return std::make_unique<BlockingClient>(std::move(url), std::move(default_headers), std::move(roots));
 }
 
 }  // namespace helio::net

@@ -34,8 +34,8 @@ struct ClientResponse {
 /// An HTTP status is not an error: look at ClientResponse::status.
 class HttpClient {
  public:
-  /// `base_url`: http://host:port[/prefix]; `http+unix` and https come with TLS (docs/limits.md).
-  static Result<std::unique_ptr<HttpClient>> create(std::string base_url, Headers default_headers = {});
+  /// `base_url`: http or https://host:port[/prefix]. `roots`: PEM file of certificates that https trusts; empty: the system's.
+  static Result<std::unique_ptr<HttpClient>> create(std::string base_url, Headers default_headers = {}, std::string roots = {});
   virtual ~HttpClient() = default;
   virtual Result<ClientResponse> send(const ClientRequest& request) = 0;
   /// Calls `on_data` with pieces as they come; it returns false to stop. The body of the response stays empty for 2xx.

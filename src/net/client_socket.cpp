@@ -43,6 +43,7 @@ bool CancelFlag::take() const {
 }
 
 void ClientSocket::close() {
+  tls_.reset();
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
@@ -75,6 +76,87 @@ Result<bool> ClientSocket::wait(For what, MonoTime deadline) const {
 }
 
 Result<void> ClientSocket::connect(const Url& url, MonoTime deadline) {
+  HELIO_CHECK_OK(connect_plain(url, deadline));
+  if (!url.secure) return {};
+  auto shaken = shake_hands(url, deadline);
+  if (!shaken) close();
+  return shaken;
+}
+
+Result<void> ClientSocket::shake_hands(const Url& url, MonoTime deadline) {
+  HELIO_TRY(tls, TlsClient::create(url.host, roots_));
+  std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  while (true) {
+    auto done = tls->handshake();
+    if (!done) return fail(std::move(done).error().during("connect to " + url.authority));
+    std::size_t ignored = 0;
+    HELIO_TRY(sent, send_bytes(tls->take(), {}, deadline, ignored));
+    static_cast<void>(sent);
+    if (*done) break;
+    HELIO_TRY(bytes, receive_bytes(buffer, deadline));
+    if (bytes.empty()) return fail(ErrorCode::unavailable, "{} hung up during the TLS handshake", url.authority);
+    tls->feed(bytes);
+  }
+  tls_ = std::move(tls);
+  return {};
+}
+
+Result<ClientSocket::Sent> ClientSocket::send(std::string_view head, std::string_view body, MonoTime deadline, std::size_t& sent) {
+  if (!tls_) return send_bytes(head, body, deadline, sent);
+  HELIO_TRY(of_head, send_secretly(head, deadline, sent));
+  if (of_head == Sent::answered) return of_head;
+  return send_secretly(body, deadline, sent);
+}
+
+Result<ClientSocket::Sent> ClientSocket::send_secretly(std::string_view text, MonoTime deadline, std::size_t& sent) {
+  constexpr std::size_t kPiece = 64U << 10U;
+  while (!text.empty()) {
+    const std::string_view piece = text.substr(0, kPiece);
+    HELIO_CHECK_OK(tls_->write(piece));
+    HELIO_TRY(flushed, flush(deadline));
+    if (flushed == Sent::answered) return flushed;
+    sent += piece.size();
+    text.remove_prefix(piece.size());
+  }
+  return Sent::all;
+}
+
+Result<ClientSocket::Sent> ClientSocket::flush(MonoTime deadline) {
+  const std::string bytes = tls_->take();
+  std::string_view left = bytes;
+  while (!left.empty()) {
+    std::size_t done = 0;
+    HELIO_TRY(sent, send_bytes(left, {}, deadline, done));
+    left.remove_prefix(done);
+    if (sent == Sent::all) break;
+    // Readable, or gone. What it said may have been for TLS alone.
+    std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    HELIO_TRY(heard, receive_bytes(buffer, deadline));
+    if (heard.empty()) return Sent::answered;
+    tls_->feed(heard);
+    if (tls_->has_data()) return Sent::answered;
+  }
+  return Sent::all;
+}
+
+Result<std::string_view> ClientSocket::receive(std::span<char> buffer, MonoTime deadline) {
+  if (!tls_) return receive_bytes(buffer, deadline);
+  std::array<char, 16384> raw;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  while (true) {
+    std::size_t size = 0;
+    HELIO_TRY(read, tls_->read(buffer, size));
+    if (read == TlsClient::Read::data) return std::string_view(buffer.data(), size);
+    if (read == TlsClient::Read::end) return std::string_view();
+    HELIO_TRY(flushed, flush(deadline));
+    static_cast<void>(flushed);
+    HELIO_TRY(bytes, receive_bytes(raw, deadline));
+    // An end that TLS did not announce may be the work of somebody in between.
+    if (bytes.empty()) return fail(ErrorCode::unavailable, "the connection was cut");
+    tls_->feed(bytes);
+  }
+}
+
+Result<void> ClientSocket::connect_plain(const Url& url, MonoTime deadline) {
   close();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -111,7 +193,7 @@ Result<void> ClientSocket::connect(const Url& url, MonoTime deadline) {
   return fail(std::move(last));
 }
 
-Result<ClientSocket::Sent> ClientSocket::send(std::string_view head, std::string_view body, MonoTime deadline, std::size_t& sent) {
+Result<ClientSocket::Sent> ClientSocket::send_bytes(std::string_view head, std::string_view body, MonoTime deadline, std::size_t& sent) {
   while (!head.empty() || !body.empty()) {
     // The kernel does not write through these pointers.
     std::array<iovec, 2> parts{iovec{const_cast<char*>(head.data()), head.size()}, iovec{const_cast<char*>(body.data()), body.size()}};
@@ -136,7 +218,7 @@ Result<ClientSocket::Sent> ClientSocket::send(std::string_view head, std::string
   return Sent::all;
 }
 
-Result<std::string_view> ClientSocket::receive(std::span<char> buffer, MonoTime deadline) {
+Result<std::string_view> ClientSocket::receive_bytes(std::span<char> buffer, MonoTime deadline) {
   while (true) {
     HELIO_TRY(readable, wait(For::reading, deadline));
     if (!readable) continue;

@@ -4,8 +4,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/target.h"
+#include "net/tls_client.h"
 
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace helio::net {
@@ -29,12 +32,13 @@ class CancelFlag {
 
 class ClientSocket {
  public:
-  explicit ClientSocket(const CancelFlag& cancel) : cancel_(cancel) {}
+  /// `roots`: PEM file of certificates that https trusts; empty: the system's.
+  explicit ClientSocket(const CancelFlag& cancel, std::string roots = {}) : cancel_(cancel), roots_(std::move(roots)) {}
   ~ClientSocket() { close(); }
   ClientSocket(const ClientSocket&) = delete;
   ClientSocket& operator=(const ClientSocket&) = delete;
 
-  /// Tries each address of the host. Errors: unavailable, deadline_exceeded, cancelled.
+  /// Tries each address of the host. Errors: unavailable (https: also for a certificate that is not trusted), deadline_exceeded, cancelled.
   Result<void> connect(const Url& url, MonoTime deadline);
   void close();
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
@@ -51,9 +55,19 @@ class ClientSocket {
   enum class For { reading, writing };
   /// True when readable.
   Result<bool> wait(For what, MonoTime deadline) const;
+  Result<void> connect_plain(const Url& url, MonoTime deadline);
+  Result<void> shake_hands(const Url& url, MonoTime deadline);
+  /// As they are. `answered`: see send().
+  Result<Sent> send_bytes(std::string_view head, std::string_view body, MonoTime deadline, std::size_t& sent);
+  Result<std::string_view> receive_bytes(std::span<char> buffer, MonoTime deadline);
+  Result<Sent> send_secretly(std::string_view text, MonoTime deadline, std::size_t& sent);
+  /// What TLS has to say goes out; `answered` only when the server has said something to us, not to TLS.
+  Result<Sent> flush(MonoTime deadline);
 
   const CancelFlag& cancel_;
+  const std::string roots_;
   int fd_ = -1;
+  std::unique_ptr<TlsClient> tls_;  ///< https
 };
 
 }  // namespace helio::net

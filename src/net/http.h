@@ -29,6 +29,7 @@ struct Request {
   std::string body;       ///< empty for spooled bodies
   std::string body_file;  ///< routes with spool: path of a temporary file that holds the body; deleted after the handler
   std::string peer;       ///< "127.0.0.1:54321"
+  bool secure = false;    ///< came over TLS
 
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const { return find_header(headers, name); }
 };

@@ -140,4 +140,15 @@ void Server::stop() {
 std::uint16_t Server::port() const { return impl_->port; }
 std::size_t Server::connections() const { return impl_->live; }
 
+void Server::adopt(int descriptor, std::string peer) {
+  Socket socket(impl_->loop.context().get_executor());
+  ErrorInfo ec;
+  socket.assign(Tcp::v4(), descriptor, ec);
+  HELIO_CHECK(!ec, "a fresh descriptor is taken");
+  socket.non_blocking(true, ec);
+  if (impl_->stopping) return;
+  const bool full = impl_->live >= impl_->options.max_connections;
+  Session::start(impl_, std::move(socket), std::move(peer), full ? Session::Mode::refuse : Session::Mode::serve, Session::Transport::tls);
+}
+
 }  // namespace helio::net

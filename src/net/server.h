@@ -82,6 +82,8 @@ class Server {
   void stop();
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] std::size_t connections() const;
+  /// Serves a connected stream socket as if it had come by the listener; its bytes came over TLS. Takes the descriptor over. Loop thread.
+  void adopt(int descriptor, std::string peer);
 
  private:
   struct Impl;

@@ -39,9 +39,9 @@ Response busy_problem() {
 
 }  // namespace
 
-void Session::start(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Mode mode) {
+void Session::start(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Mode mode, Transport transport) {
   const Executor executor = socket.get_executor();
-  auto self = std::make_shared<Session>(std::move(core), std::move(socket), std::move(peer));
+  auto self = std::make_shared<Session>(std::move(core), std::move(socket), std::move(peer), transport);
   asio::co_spawn(executor, run(std::move(self), mode), [](std::exception_ptr failure) {
     if (!failure) return;
     try {
@@ -52,8 +52,8 @@ void Session::start(std::shared_ptr<ServerCore> core, Socket socket, std::string
   });
 }
 
-Session::Session(std::shared_ptr<ServerCore> core, Socket socket, std::string peer)
-    : core_(std::move(core)), socket_(std::move(socket)), peer_(std::move(peer)) {
+Session::Session(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Transport transport)
+    : core_(std::move(core)), socket_(std::move(socket)), peer_(std::move(peer)), transport_(transport) {
   deadline_ = std::make_shared<Deadline>(socket_.get_executor(), [this] {
     late_ = true;
     ErrorInfo ignored;
@@ -192,6 +192,7 @@ std::optional<Response> Session::route_request() {
   request_.path = std::move(target->path);
   request_.query = std::move(target->query);
   request_.peer = peer_;
+  request_.secure = transport_ == Transport::tls;
   for (std::size_t i = 0; i < match_.captured.size(); ++i) {
     request_.params.insert_or_assign(match_.route->names[i], std::move(match_.captured[i]));
   }

@@ -19,9 +19,10 @@ namespace helio::net {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   enum class Mode { serve, refuse };
+  enum class Transport { plain, tls };
   /// `refuse`: too many connections; says so and closes.
-  static void start(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Mode mode);
-  Session(std::shared_ptr<ServerCore> core, Socket socket, std::string peer);
+  static void start(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Mode mode, Transport transport = Transport::plain);
+  Session(std::shared_ptr<ServerCore> core, Socket socket, std::string peer, Transport transport);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -89,6 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<ServerCore> core_;
   Socket socket_;
   std::string peer_;
+  Transport transport_;
   std::shared_ptr<Deadline> deadline_;
   bool late_ = false;
   bool gone_ = false;

@@ -91,14 +91,17 @@ Result<Url> parse_url(std::string_view text, std::string_view scheme) {
   const std::size_t mark = text.find("://");
   if (mark == std::string_view::npos) return bad("no scheme");
   const std::string_view given = text.substr(0, mark);
-  if (given == "https" || given == "wss" || given == "http+unix") return fail(ErrorCode::unimplemented, "{}:// is not supported", given);
-  if (given != scheme && given != "http") return bad(fmt::format("expected {}://", scheme));
+  const bool secure = given == "https" && scheme == "http";
+  if ((given == "https" && !secure) || given == "wss" || given == "http+unix")
+    return fail(ErrorCode::unimplemented, "{}:// is not supported", given);
+  if (given != scheme && given != "http" && !secure) return bad(fmt::format("expected {}://", scheme));
   text.remove_prefix(mark + 3);
   if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '\x7f'; })) {
     return bad("white space");
   }
 
   Url url;
+  url.secure = secure;
   const std::size_t slash = std::min(text.find_first_of("/?#"), text.size());
   const std::string_view authority = text.substr(0, slash);
   std::string_view path = text.substr(slash);
@@ -119,7 +122,7 @@ Result<Url> parse_url(std::string_view text, std::string_view scheme) {
     port.remove_prefix(1);
   else if (!port.empty())
     return bad("text after the bracket");
-  std::uint16_t number = 80;
+  std::uint16_t number = secure ? 443 : 80;
   if (!port.empty()) {
     const auto [end, ec] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (ec != std::errc{} || end != port.data() + port.size() || number == 0) return bad("bad port");

@@ -29,8 +29,9 @@ struct Url {
   std::string port;       ///< decimal
   std::string authority;  ///< for the Host header
   std::string path;       ///< "" or "/prefix", never ends in a slash for base URLs
+  bool secure = false;    ///< https
 };
-/// `scheme` is http or ws. Errors: invalid_argument; unimplemented for the TLS and unix forms.
+/// `scheme` is http (which https is too) or ws. Errors: invalid_argument; unimplemented for wss and the unix form.
 Result<Url> parse_url(std::string_view text, std::string_view scheme);
 
 }  // namespace helio::net

@@ -45,6 +45,9 @@ TEST(Url, parts) {
   EXPECT_EQ(parse_url("http://[::1]:99", "http")->host, "::1");
   EXPECT_EQ(parse_url("ws://h", "ws")->port, "80");
   EXPECT_EQ(parse_url("http://h", "ws")->host, "h");
+  EXPECT_EQ(parse_url("https://h", "http")->port, "443");
+  EXPECT_TRUE(parse_url("https://h", "http")->secure);
+  EXPECT_FALSE(parse_url("http://h", "http")->secure);
 }
 
 TEST(Url, bad_ones_are_refused) {
@@ -54,7 +57,8 @@ TEST(Url, bad_ones_are_refused) {
     ASSERT_FALSE(url) << text;
     EXPECT_EQ(url.error().code(), ErrorCode::invalid_argument) << text;
   }
-  EXPECT_EQ(parse_url("https://h", "http").error().code(), ErrorCode::unimplemented);
+  EXPECT_EQ(parse_url("wss://h", "ws").error().code(), ErrorCode::unimplemented);
+  EXPECT_EQ(parse_url("https://h", "ws").error().code(), ErrorCode::unimplemented);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The request target: what comes out is what routes and the dashboard's classes are judged by.
 
 #include "check.h"
+#include "net/http.h"
 #include "net/target.h"
 
 #include <cstddef>

@@ -126,6 +126,8 @@ def test_a_token_gives_what_its_role_may_until_it_is_revoked(daemon):
     assert "role viewer may not create jobs; that needs role developer" in daemon.helio("submit", "--", "true", env=viewer, check=66).stderr
     assert "developer for one's own, op for those of others" in daemon.helio("stop", job, env=viewer, check=66).stderr
     assert "HELIOSTAT_URL" in daemon.helio("ps", env={"HELIOSTAT_TOKEN": secret, "HELIOSTAT_HOME": "/nowhere"}, check=72).stderr
+    elsewhere = daemon.helio("ps", env={"HELIOSTAT_URL": "http://127.0.0.1:9"}, check=None)
+    assert "not the daemon of this home: set HELIOSTAT_TOKEN" in elsewhere.stderr, "the home's own token is for its own daemon"
     listed = daemon.helio("tokens", check=0).stdout
     assert re.search(rf"^{identity} +ada-laptop +ada +developer .* in 2\d+d", listed, re.M), listed
     assert secret not in listed and secret not in daemon.helio("tokens", "-o", "json", check=0).stdout

@@ -155,6 +155,27 @@ def test_no_follower_takes_the_daemons_end_for_the_jobs(stubbed, how):
         stubbed.api("POST", f"/ray/default/api/jobs/f{i}/stop")
 
 
+def test_ten_followers_and_a_kill(stubbed, tmp_path):
+    """Two jobs run and eight wait when the daemon is killed and comes back: no follower says that its job succeeded, and every job then does."""
+    capacity = stubbed.get("/v1/hosts")["items"][0]["capacity"]
+    half = {"cpu": 1, "memory": capacity["memory"] * 45 // 100, "shm": 1 << 20, "gpus": 0}
+    assert stubbed.api("PUT", "/v1/flavors/half", {"name": "half", "resources": half})[0] < 300
+    client, gate = Client(stubbed, "2.60.0"), tmp_path / "go"
+    followers = {f"ten-{i}": client.popen("submit", "--submission-id", f"ten-{i}", "--metadata-json", '{"heliostat.head-flavor": "half"}', "--", "sh", "-c",
+                                          f"while test ! -e {gate}; do sleep 0.1; done; echo {i}") for i in range(10)}
+    eventually("two run", lambda: len(stubbed.get("/v1/jobs?state=running")["items"]) == 2, 90)
+    eventually("eight wait", lambda: len(stubbed.get("/v1/jobs?state=queued")["items"]) == 8, 90)
+    eventually("all follow", lambda: stubbed.get("/v1/status")["connections"] > len(followers), 60)
+    stubbed.kill9()
+    stubbed.up()
+    for key, follower in followers.items():
+        said, _ = follower.communicate(timeout=60)
+        assert follower.returncode != 0, f"{key}: {said}"
+    gate.touch()
+    for key in followers:
+        eventually(f"{key} succeeds", lambda key=key: stubbed.api("GET", f"/ray/default/api/jobs/{key}")[1]["status"] == "SUCCEEDED", 120)
+
+
 def test_roles_and_owners(daemon):
     tokens = {role: daemon.helio("tokens", "create", f"r-{role}", "--role", role, check=0).stdout.strip() for role in ("viewer", "developer")}
     other = daemon.helio("tokens", "create", "someone-else", "--role", "developer", check=0).stdout.strip()

@@ -363,6 +363,8 @@ Result<void> FileLogStore::seal(const AttemptId& attempt) {
 
 Result<void> FileLogStore::remove(const AttemptId& attempt) {
   HELIO_CHECK_OK(check_attempt(attempt));
+  // Sealing renames files of this folder.
+  const std::lock_guard sealing(seal_mutex_);
   for (const StreamPtr& stream : drop(attempt)) stream->forget();
   const std::string folder = dir_ + "/" + attempt.value;
   {

@@ -382,6 +382,18 @@ TEST_F(LogStoreTest, AFollowerIsWokenByEachLine) {
   EXPECT_EQ(seen, content);
 }
 
+TEST_F(LogStoreTest, RemoveWhileItIsSealedLeavesNothing) {
+  for (int round = 0; round < 50; ++round) {
+    const AttemptId attempt("j-" + std::to_string(round) + "-1");
+    for (int stream = 0; stream < 8; ++stream) write_all(key("s" + std::to_string(stream), "n-h", attempt.value), "some lines\n");
+    std::thread sealing([&] { static_cast<void>(logs_->seal(attempt)); });
+    const auto removed = logs_->remove(attempt);
+    sealing.join();
+    EXPECT_TRUE(ok(removed));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / ("logs/" + attempt.value))) << round;
+  }
+}
+
 TEST_F(LogStoreTest, RemoveLeavesNothing) {
   write_all(key("driver"), lines(10'000));
   write_all(key("driver", "n-h", "j-1-2"), lines(10'000));
