@@ -158,8 +158,9 @@ def test_no_follower_takes_the_daemons_end_for_the_jobs(stubbed, how):
 def test_ten_followers_and_a_kill(stubbed, tmp_path):
     """Two jobs run and eight wait when the daemon is killed and comes back: no follower says that its job succeeded, and every job then does."""
     capacity = stubbed.get("/v1/hosts")["items"][0]["capacity"]
-    half = {"cpu": 1, "memory": capacity["memory"] * 45 // 100, "shm": 1 << 20, "gpus": 0}
-    assert stubbed.api("PUT", "/v1/flavors/half", {"name": "half", "resources": half})[0] < 300
+    half = {"cpu": 1, "memory": capacity["memory"] * 45 // 100, "shm": capacity["memory"] // 10, "gpus": 0}
+    status, reply = stubbed.api("PUT", "/v1/flavors/half", {"name": "half", "resources": half})
+    assert status < 300, reply
     client, gate = Client(stubbed, "2.60.0"), tmp_path / "go"
     followers = {f"ten-{i}": client.popen("submit", "--submission-id", f"ten-{i}", "--metadata-json", '{"heliostat.head-flavor": "half"}', "--", "sh", "-c",
                                           f"while test ! -e {gate}; do sleep 0.1; done; echo {i}") for i in range(10)}
