@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -383,13 +384,25 @@ TEST_F(LogStoreTest, AFollowerIsWokenByEachLine) {
 }
 
 TEST_F(LogStoreTest, RemoveWhileItIsSealedLeavesNothing) {
-  for (int round = 0; round < 50; ++round) {
+  constexpr int kStreams = 60;
+  for (int round = 0; round < 20; ++round) {
     const AttemptId attempt("j-" + std::to_string(round) + "-1");
-    for (int stream = 0; stream < 8; ++stream) write_all(key("s" + std::to_string(stream), "n-h", attempt.value), "some lines\n");
-    std::thread sealing([&] { static_cast<void>(logs_->seal(attempt)); });
+    for (int stream = 0; stream < kStreams; ++stream) write_all(key("s" + std::to_string(stream), "n-h", attempt.value), "a line\n");
+    const auto files = [&] {
+      std::error_code ignored;
+      return std::distance(std::filesystem::directory_iterator(folder_ / ("logs/" + attempt.value + "/n-h"), ignored), {});
+    };
+    // Sealing makes a file beside each, and then takes the old ones away: that is when.
+    std::atomic<bool> sealed = false;
+    std::thread sealing([&] {
+      static_cast<void>(logs_->seal(attempt));
+      sealed = true;
+    });
+    std::ptrdiff_t most = 0;
+    for (std::ptrdiff_t now = files(); !sealed && now >= most; now = files()) most = now;
     const auto removed = logs_->remove(attempt);
     sealing.join();
-    EXPECT_TRUE(ok(removed));
+    EXPECT_TRUE(ok(removed)) << round;
     EXPECT_FALSE(std::filesystem::exists(folder_ / ("logs/" + attempt.value))) << round;
   }
 }
