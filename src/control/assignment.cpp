@@ -97,6 +97,8 @@ void add_platform(const Rows& rows, const AssignmentContext& context, std::map<s
   const model::JobSpec& spec = rows.job.spec;
   const auto nodes = static_cast<std::int64_t>(rows.attempt.placement.size());
   env["HELIOSTAT_JOB_ID"] = rows.job.id.value;
+  // Ray's own is refused without the cluster's token.
+  if (!context.url.empty()) env["RAY_OVERRIDE_DASHBOARD_URL"] = fmt::format("{}/jobs/{}/dashboard/", context.url, rows.job.id.value);
   env["HELIOSTAT_ATTEMPT"] = std::to_string(rows.attempt.number);
   env["HELIOSTAT_WORKSPACE"] = spec.workspace;
   env["HELIOSTAT_QUEUE"] = spec.queue;

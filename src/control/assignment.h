@@ -21,6 +21,8 @@ struct AssignmentContext {
   const model::Home& home;
   /// Network interface for NCCL and Gloo, only where the host has several; empty: none is set.
   std::string interface;
+  /// "http://127.0.0.1:7070": where people reach the daemon, for the dashboard's address that Ray prints; empty: Ray prints its own.
+  std::string url;
 };
 
 /// Error: not_found for a node that is unknown or gone, or whose image was removed; internal when a secret cannot be opened.

@@ -34,7 +34,7 @@ class Loop::Impl : public std::enable_shared_from_this<Impl> {
       : d_(std::move(deps)),
         scheduling_(d_.provider, d_.sealer, d_.rng),
         retention_(d_.store, d_.logs, d_.settings),
-        context_{d_.sealer, d_.settings, d_.home, d_.interface} {}
+        context_{d_.sealer, d_.settings, d_.home, d_.interface, d_.url} {}
 
   Result<void> start();
   void stop();

@@ -36,6 +36,7 @@ struct Deps {
   store::Lease lease;
   std::string daemon_url;          ///< ws://127.0.0.1:port/agent/v1
   std::string interface;           ///< see AssignmentContext
+  std::string url;                 ///< see AssignmentContext
   Executor* background = nullptr;  ///< for compressing and removing logs; null: `executor`
   /// Called on `executor` when a node is proven dead, or is about to be ended by force, while its folder is still there: takes over what
   /// its agent had not shipped (last status, rest of the logs). May write observations. Empty: nothing is taken over.

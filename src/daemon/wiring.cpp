@@ -162,7 +162,7 @@ struct Daemon::Impl {
 
   auth::Tokens tokens{*ground.store, clock, rng};
   auth::Sessions sessions{*ground.store, clock, rng, tokens};
-  control::AssignmentContext assignments{*ground.sealer, ground.settings, home, interface_of_nodes()};
+  control::AssignmentContext assignments{*ground.sealer, ground.settings, home, interface_of_nodes(), {}};
   provider::LocalProvider provider{loop, clock, home, ground.settings.pool, ground.agent};
   link::Hub hub{*ground.store, *ground.logs, clock,
                 [this](const NodeId& node) { return control::build_assignment(*ground.store, assignments, node); },
@@ -205,6 +205,8 @@ Result<void> Daemon::Impl::start() {
   HELIO_CHECK_OK(warn_of_missing_flavors(*ground.store, ground.settings.pool));
   loop.start();
   HELIO_CHECK_OK(listen());
+  // Before `ready`, which agents wait for.
+  assignments.url = public_url.value_or(url);
   const std::string host_and_port = url.substr(std::string_view("http://").size());
   control = std::make_unique<control::Loop>(control::Deps{
       .store = *ground.store,
@@ -219,6 +221,7 @@ Result<void> Daemon::Impl::start() {
       .lease = ground.lease,
       .daemon_url = "ws://" + host_and_port + "/agent/v1",
       .interface = assignments.interface,
+      .url = assignments.url,
       .background = &background,
       // What an agent could not deliver is on disk; it has to be known before its node's end is judged.
       .salvage =

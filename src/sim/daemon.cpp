@@ -134,7 +134,7 @@ bool Daemon::logs(const NodeId& node, std::int64_t size) {
 }
 
 std::optional<model::Assignment> Daemon::assignment(const NodeId& node) {
-  const control::AssignmentContext context{around_.sealer, around_.settings, around_.home, ""};
+  const control::AssignmentContext context{around_.sealer, around_.settings, around_.home, "", ""};
   auto built = control::build_assignment(faulty_, context, node);
   if (!built) return std::nullopt;
   return std::move(*built);

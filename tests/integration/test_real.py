@@ -24,6 +24,7 @@ def test_run_shows_stages_and_output_and_leaves_nothing(real, examples):
     for stage in ("admitted", "agents up", "all nodes alive", "entrypoint submitted", "first line of output", "entrypoint ended", "succeeded"):
         assert stage in done.stderr, done.stderr
     job = real.get("/v1/jobs?limit=1")["items"][0]["id"]
+    assert f"{real.daemon_file()['url']}/jobs/{job}/dashboard/" in done.stdout + done.stderr, "Ray says where its dashboard is"
     streams = real.helio("logs", "-l", job, check=0).stdout
     assert all(name in streams for name in ("driver", "raylet.out", "gcs_server.out", "worker-")), streams
     assert real.helio("logs", job, check=0).stdout == done.stdout
