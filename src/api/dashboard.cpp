@@ -84,21 +84,18 @@ bool tells_of_a_browser(std::string_view name) {
   return std::ranges::any_of(kNames, same) || (name.size() > kPrefix && net::same_header(name.substr(0, kPrefix), "Sec-Fetch-"));
 }
 
-net::Headers headers_for(const Dashboard& dashboard, const net::Request& request, bool looks) {
+void add_headers(const Dashboard& dashboard, const net::Request& request, bool looks, net::Forward& out) {
   static constexpr std::array<std::string_view, 4> kOurs{"Authorization", "X-Ray-Authorization", "Cookie", "Host"};
-  net::Headers out;
-  out.reserve(request.headers.size() + 2);
+  out.headers.reserve(request.headers.size());
   bool has_agent = false;
   for (const auto& [name, value] : request.headers) {
     const bool ours = std::ranges::any_of(kOurs, [&](std::string_view mine) { return net::same_header(name, mine); });
-    const bool agent = net::same_header(name, "User-Agent");
-    if (ours || (!looks && (tells_of_a_browser(name) || agent))) continue;
-    has_agent = has_agent || agent;
-    out.emplace_back(name, value);
+    if (ours || (!looks && tells_of_a_browser(name))) continue;
+    has_agent = has_agent || net::same_header(name, "User-Agent");
+    out.headers.emplace_back(name, value);
   }
-  if (!has_agent) out.emplace_back("User-Agent", "heliostat");  // Ray 2.9 fails without one
-  if (!dashboard.token.empty()) out.emplace_back("Authorization", "Bearer " + dashboard.token);
-  return out;
+  if (!looks || !has_agent) out.set.emplace_back("User-Agent", "heliostat");  // Ray 2.9 fails without one
+  if (!dashboard.token.empty()) out.set.emplace_back("Authorization", "Bearer " + dashboard.token);
 }
 
 /// What a page of the cluster may reach in the browser: itself. Its code is the job's, and it shares our origin.
@@ -110,8 +107,11 @@ std::string policy_of(const net::Request& request, const JobId& job) {
   });
   if (!plain) host.clear();
   const std::string self = fmt::format("http://{}{}", host, base_of(job));
-  return fmt::format("connect-src {} ws://{}{}; form-action {}; frame-ancestors 'none'; object-src 'none'; worker-src 'none'", self, host,
-                     base_of(job), self);
+  // Frames may show Grafana, wherever it is; our own pages do not let themselves be framed.
+  return fmt::format(
+      "default-src {} data: blob: 'unsafe-inline' 'unsafe-eval'; connect-src {} ws://{}{}; frame-src http: https:; form-action {}; "
+      "base-uri {}; frame-ancestors 'none'; object-src 'none'; worker-src 'none'",
+      self, self, host, base_of(job), self, self);
 }
 
 net::Response unreachable(const Error& why) {
@@ -129,9 +129,15 @@ Result<Wanted> wanted_of(const net::Request& request) {
   Wanted out;
   out.job = JobId(request.params.at("id"));
   out.segments = segments_of(request.params.at("rest"));
-  for (const std::string& segment : out.segments) {
+  for (std::size_t i = 0; i < out.segments.size(); ++i) {
+    const std::string& segment = out.segments[i];
     if (segment == "." || segment == "..") return fail(ErrorCode::invalid_argument, "dot segments are not allowed in the path");
+    // Some servers take them for nothing, and see another path than we.
+    if (segment.empty() && i + 1 < out.segments.size())
+      return fail(ErrorCode::invalid_argument, "empty segments are not allowed in the path");
   }
+  // What opens a page must not be sent on to a cluster.
+  if (request.query.contains("link")) return fail(ErrorCode::invalid_argument, "a link opens at {} and with GET", base_of(out.job));
   out.use = service::dashboard_use(request.method, out.segments);
   return out;
 }
@@ -160,10 +166,24 @@ std::unique_ptr<net::Forward> forward_to(const Wanted& wanted, const Dashboard& 
   out->address = dashboard.address;
   out->port = dashboard.port;
   out->target = target_of(wanted.segments, request.target);
-  out->headers = headers_for(dashboard, request, wanted.use == DashboardUse::look);
+  add_headers(dashboard, request, wanted.use == DashboardUse::look, *out);
+  out->location_base = base_of(wanted.job);
   out->add.emplace_back("Content-Security-Policy", policy_of(request, wanted.job));
   out->add.emplace_back("Referrer-Policy", "same-origin");
-  out->drop = {"Set-Cookie", "Content-Security-Policy", "Referrer-Policy", "Service-Worker-Allowed"};
+  // Headers by which an answer speaks for the whole origin, or asks for a password in our name.
+  out->drop = {"Set-Cookie",
+               "Content-Security-Policy",
+               "Content-Security-Policy-Report-Only",
+               "Referrer-Policy",
+               "Service-Worker-Allowed",
+               "Clear-Site-Data",
+               "Refresh",
+               "WWW-Authenticate",
+               "Alt-Svc",
+               "Strict-Transport-Security",
+               "Access-Control-Allow-Origin",
+               "Access-Control-Allow-Credentials",
+               "X-Content-Type-Options"};
   out->failed = unreachable;
   return out;
 }
@@ -233,6 +253,12 @@ net::Response serve(Context& context, net::Request& request) {
   if ((*dashboard)->state == Dashboard::State::live) return enter(*wanted, **visitor, **dashboard, request);
   if (auto may = auth::authorise((*visitor)->identity.who.role, Verb::see, Kind::job); !may) return refuse(request, may.error());
   return not_there(context, *wanted, **dashboard, request);
+}
+
+/// Before a body is taken in: what does not depend on it.
+std::optional<net::Response> admit(Context& context, net::Request& request) {
+  net::Response response = serve(context, request);
+  return response.forward ? std::nullopt : std::optional(std::move(response));
 }
 
 /// Everything that is known already, on the loop.
@@ -316,6 +342,7 @@ void add_dashboard_routes(Routes& routes) {
 void mount_dashboard(net::Router& router, Context& context) {
   net::RouteOptions options;
   options.body_limit = kBodyLimit;
+  options.admit = [&context](net::Request& request) { return admit(context, request); };
   options.quick = [&context](net::Request& request) { return quick(context, request); };
   for (const std::string_view method : kMethods) {
     router.add(std::string(method), "/jobs/{id}/dashboard/{rest...}", options,

@@ -159,7 +159,8 @@ TEST_F(DashboardTest, what_is_judged_is_what_is_sent) {
     EXPECT_EQ(status("viewer", "GET", base + path), 400) << path;
   }
   EXPECT_EQ(status("viewer", "GET", base + "api%2Factors%2Fkill"), 403);
-  EXPECT_EQ(status("viewer", "GET", base + "/nodes"), 403) << "an empty segment is nothing we know";
+  EXPECT_EQ(status("developer", "POST", base + "/api/jobs/"), 400) << "some servers do not see empty segments";
+  EXPECT_EQ(status("viewer", "GET", base + "nodes?link=hst_x"), 400) << "and no link's secret goes to a cluster";
   EXPECT_THAT(passes("viewer", "GET", base + "nodes%2Fab"), StartsWith("GET /nodes/ab HTTP/1.1"));
 }
 
@@ -181,6 +182,24 @@ TEST_F(DashboardTest, a_link_opens_once_and_shows_this_job_alone) {
   EXPECT_EQ(again.status, 401);
   EXPECT_THAT(again.body, HasSubstr("opened before"));
   EXPECT_EQ(status("viewer", "POST", "/v1/jobs/j-nothing/dashboard-links"), 404);
+}
+
+TEST_F(DashboardTest, of_two_cookies_the_one_that_may_act_counts) {
+  const auto made = world.send("developer", "POST", "/v1/jobs/" + job + "/dashboard-links", R"({"read_only":true})");
+  const std::string path(json::parse(made.body)->at("path").get_string());
+  const std::string looks = cookie_of(world.send("none", "GET", path, {}, kBrowser));
+  passes("none", "PUT", base + "api/serve/applications/",
+         {{"Cookie", looks + "; " + login("developer")}, {"Sec-Fetch-Site", "same-origin"}});
+}
+
+TEST_F(DashboardTest, nobody_sends_a_body_before_it_is_known_who) {
+  for (const auto& [as, wanted] : {std::pair{"none", "401"}, std::pair{"viewer", "403"}}) {
+    RawClient client(world.port());
+    std::string head = "POST " + base + "anything HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n";
+    if (as != std::string("none")) head += "Authorization: Bearer " + world.token(as) + "\r\n";
+    ASSERT_TRUE(client.send(head + "\r\nfirst bytes"));
+    EXPECT_THAT(client.read_until("\r\n"), HasSubstr(wanted));
+  }
 }
 
 TEST_F(DashboardTest, answers_for_rays_page_that_it_needs_no_token) {

@@ -68,11 +68,15 @@ Result<std::optional<Visitor>> visitor_of(auth::Tokens& tokens, auth::Sessions& 
     HELIO_TRY(who, tokens.authenticate(token, machine_of(request.peer)));
     return std::optional(Visitor{{std::move(who), {}, false}, false});
   }
+  std::optional<Visitor> looks;
   for (const std::string& cookie : session_cookies(request)) {
     HELIO_TRY(found, sessions.find(cookie));
-    if (found && is_for(*found, job)) return std::optional(Visitor{std::move(*found), true});
+    if (!found || !is_for(*found, job)) continue;
+    // Of a link that only looks and a login, the login is what somebody wants to act with.
+    if (!found->read_only) return std::optional(Visitor{std::move(*found), true});
+    looks = Visitor{std::move(*found), true};
   }
-  return std::optional<Visitor>{};
+  return looks;
 }
 
 std::optional<Visitor> known_visitor(auth::Tokens& tokens, auth::Sessions& sessions, const net::Request& request, const JobId& job) {
@@ -80,11 +84,14 @@ std::optional<Visitor> known_visitor(auth::Tokens& tokens, auth::Sessions& sessi
     auto who = tokens.known(token);
     return who ? std::optional(Visitor{{std::move(*who), {}, false}, false}) : std::nullopt;
   }
+  std::optional<Visitor> looks;
   for (const std::string& cookie : session_cookies(request)) {
     auto found = sessions.known(cookie);
-    if (found && is_for(*found, job)) return Visitor{std::move(*found), true};
+    if (!found || !is_for(*found, job)) continue;
+    if (!found->read_only) return Visitor{std::move(*found), true};
+    looks = Visitor{std::move(*found), true};
   }
-  return std::nullopt;
+  return looks;
 }
 
 }  // namespace helio::api

@@ -2,8 +2,10 @@
 
 #include "base/hash.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace helio::auth {
 namespace {
@@ -83,14 +85,24 @@ std::optional<BrowserIdentity> Sessions::known(std::string_view secret) {
   return who ? std::optional(identity_of(std::move(*who), *session)) : std::nullopt;
 }
 
-Result<void> Sessions::sweep(store::WriteTx& tx) {
+Result<void> Sessions::sweep(store::WriteTx& tx, const TokenId& whose) {
   const Timestamp now = clock_.now();
   HELIO_TRY(sessions, tx.list<BrowserSession>());
+  const auto end = [&](const BrowserSession& session, std::string why) {
+    return tx.remove<BrowserSession>(session.id.value, event_of("system", now, "session.ended", std::move(why), session.job));
+  };
+  std::vector<const BrowserSession*> mine;
   for (const BrowserSession& session : sessions.items) {
     HELIO_TRY(token, tx.find<model::Token>(session.token.value));
-    if (session.expires > now && token) continue;
-    HELIO_CHECK_OK(tx.remove<BrowserSession>(session.id.value, event_of("system", now, "session.ended", "over its time", session.job)));
+    if (session.expires <= now || !token) {
+      HELIO_CHECK_OK(end(session, "over its time"));
+    } else if (session.token == whose) {
+      mine.push_back(&session);
+    }
   }
+  // A person has a few of them; a program that makes them in a loop loses its oldest.
+  std::ranges::sort(mine, {}, &BrowserSession::created);
+  for (std::size_t i = 0; i + kMostOfAToken <= mine.size(); ++i) HELIO_CHECK_OK(end(*mine[i], "made room for a newer one"));
   return {};
 }
 
@@ -110,7 +122,7 @@ Result<NewSession> Sessions::login(std::string_view bearer, std::string_view pee
   HELIO_TRY(who, tokens_.authenticate(bearer, peer));
   std::optional<NewSession> made;
   HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
-    HELIO_CHECK_OK(sweep(tx));
+    HELIO_CHECK_OK(sweep(tx, who.token));
     HELIO_TRY(session, create(tx, {}, who, "a browser logged in"));
     made = std::move(session);
     return {};
@@ -121,7 +133,7 @@ Result<NewSession> Sessions::login(std::string_view bearer, std::string_view pee
 Result<NewSession> Sessions::make_link(const Identity& who, const JobId& job, bool read_only) {
   std::optional<NewSession> made;
   HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) -> Result<void> {
-    HELIO_CHECK_OK(sweep(tx));
+    HELIO_CHECK_OK(sweep(tx, who.token));
     BrowserSession wanted;
     wanted.job = job;
     wanted.read_only = read_only;

@@ -27,6 +27,7 @@ struct BrowserIdentity {
 
 inline constexpr Duration kSessionLife = std::chrono::hours(12);
 inline constexpr Duration kLinkLife = std::chrono::minutes(10);
+inline constexpr std::size_t kMostOfAToken = 64;  ///< browsers and unopened links
 
 /// Any thread. All must outlive it.
 class Sessions {
@@ -57,7 +58,8 @@ class Sessions {
   Result<std::optional<model::BrowserSession>> row_of(std::string_view secret);
   [[nodiscard]] std::optional<model::BrowserSession> by_hash(std::string_view hash) const;  // under mutex_
   Result<NewSession> create(store::WriteTx& tx, model::BrowserSession session, const Identity& who, std::string message);
-  Result<void> sweep(store::WriteTx& tx);
+  /// Takes away what is over, and the oldest of `whose` so that there is room for one more.
+  Result<void> sweep(store::WriteTx& tx, const TokenId& whose);
 
   store::Store& store_;
   const Clock& clock_;

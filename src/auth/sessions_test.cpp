@@ -115,6 +115,16 @@ TEST_F(SessionsTest, a_link_is_over_after_its_time) {
   EXPECT_FALSE(sessions.open_link(link->secret));
 }
 
+TEST_F(SessionsTest, a_token_has_a_bounded_number_of_them) {
+  const std::string first = login();
+  for (std::size_t i = 0; i < kMostOfAToken + 5; ++i) {
+    clock.advance(1s);
+    ASSERT_TRUE(sessions.make_link(ann, JobId("j-1"), false));
+  }
+  EXPECT_EQ(rows(), kMostOfAToken);
+  EXPECT_FALSE(good(first)) << "the oldest made room";
+}
+
 TEST_F(SessionsTest, of_many_that_open_a_link_at_once_one_gets_in) {
   for (int round = 0; round < 20; ++round) {
     const auto link = sessions.make_link(ann, JobId("j-1"), false);

@@ -268,6 +268,8 @@ std::unique_ptr<net::Server> Daemon::Impl::make_server(std::uint16_t port) {
   options.address = settings.tls ? kLoopback : settings.address;
   options.port = port;
   options.spool_dir = home.spool();
+  // No page of another site, and no dashboard (whose code is a job's), may frame what we say and read it.
+  options.always = {{"Content-Security-Policy", "frame-ancestors 'none'"}, {"X-Content-Type-Options", "nosniff"}};
   return std::make_unique<net::Server>(loop, workers, std::move(router), options);
 }
 

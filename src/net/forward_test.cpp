@@ -29,6 +29,8 @@ std::unique_ptr<Forward> forward_to(std::uint16_t port, const Request& request) 
   out->headers.emplace_back("X-Added", "by-us");
   out->add.emplace_back("X-Seen", "yes");
   out->drop = {"set-cookie"};
+  out->set.emplace_back("Authorization", "Bearer ours");
+  out->location_base = "/p/";
   return out;
 }
 
@@ -251,6 +253,101 @@ TEST(Forward, a_client_that_leaves_ends_the_request_there) {
   EXPECT_TRUE(peer->closed());
 }
 
+TEST(Forward, a_client_that_leaves_is_noticed_whatever_it_sent_before) {
+  Scripted s;
+  ASSERT_TRUE(s.client.send(get("/p/x") + "GET /p/y HT"));
+  const auto peer = s.there.accept();
+  peer->read_until("\r\n\r\n");
+  ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"));
+  s.client.read_until("abc");
+  ASSERT_TRUE(s.client.send("TP/1.1"));
+  s.client.close();
+  EXPECT_EQ(peer->read_all(), "");
+  EXPECT_TRUE(peer->closed());
+}
+
+TEST(Forward, what_a_client_sends_ahead_is_answered_in_its_turn) {
+  Scripted s;
+  ASSERT_TRUE(s.client.send(get("/p/1") + get("/p/2")));
+  const auto peer = s.there.accept();
+  EXPECT_THAT(peer->read_until("\r\n\r\n"), StartsWith("GET /1 "));
+  ASSERT_TRUE(s.client.send(get("/p/3")));
+  ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"));
+  EXPECT_THAT(s.client.read_response(), EndsWith("one"));
+  for (const std::string body : {"two", "333"}) {
+    EXPECT_THAT(peer->read_until("\r\n\r\n"), StartsWith("GET /"));
+    ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n" + body));
+    EXPECT_THAT(s.client.read_response(), EndsWith(body));
+  }
+}
+
+TEST(Forward, one_that_sends_without_end_meanwhile_is_cut) {
+  Scripted s;
+  ASSERT_TRUE(s.client.send(get("/p/x")));
+  const auto peer = s.there.accept();
+  peer->read_until("\r\n\r\n");
+  s.client.send(std::string(4'000'000, 'x'));
+  EXPECT_EQ(peer->read_all(), "");
+  EXPECT_TRUE(peer->closed());
+}
+
+TEST(Forward, strange_answers_are_a_bad_gateway_and_leave_the_connection_clean) {
+  for (const std::string status : {"101 Switching Protocols", "000 X", "042 X", "999 X"}) {
+    Scripted s;
+    ASSERT_TRUE(s.client.send(get("/p/x") + get("/p/y")));
+    {
+      const auto peer = s.there.accept();
+      peer->read_until("\r\n\r\n");
+      ASSERT_TRUE(peer->send("HTTP/1.1 " + status + "\r\nContent-Length: 44\r\n\r\nHTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n"));
+      EXPECT_THAT(s.client.read_response(), StartsWith("HTTP/1.1 502 ")) << status;
+      EXPECT_EQ(peer->read_all(), "") << "it is not used again";
+    }
+    const auto peer = s.there.accept();
+    EXPECT_THAT(peer->read_until("\r\n\r\n"), StartsWith("GET /y ")) << status;
+    ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+    EXPECT_THAT(s.client.read_response(), EndsWith("ok"));
+  }
+}
+
+TEST(Forward, an_answer_does_not_lead_elsewhere) {
+  Scripted s;
+  for (const auto& [theirs, ours] : {std::pair<std::string, std::string>{"/x/y?z", "/p/x/y?z"},
+                                     {"//evil/", ""},
+                                     {"https://evil/", ""},
+                                     {"/../q", ""},
+                                     {"/%2e%2e/q", ""},
+                                     {"../q", ""},
+                                     {"/\\evil", ""}}) {
+    ASSERT_TRUE(s.client.send(get("/p/x")));
+    const auto peer = s.there.accept();
+    peer->read_until("\r\n\r\n");
+    ASSERT_TRUE(
+        peer->send("HTTP/1.1 307 Temporary Redirect\r\nLocation: " + theirs + "\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
+    const std::string answer = s.client.read_response();
+    if (ours.empty()) {
+      EXPECT_THAT(answer, Not(HasSubstr("Location"))) << theirs;
+    } else {
+      EXPECT_THAT(answer, HasSubstr("Location: " + ours + "\r\n")) << theirs;
+    }
+  }
+}
+
+TEST(Forward, what_we_set_cannot_be_taken_away) {
+  Scripted s;
+  ASSERT_TRUE(s.client.send("GET /p/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer theirs\r\nConnection: Authorization\r\n\r\n"));
+  const std::string asked = s.there.accept()->read_until("\r\n\r\n");
+  EXPECT_THAT(asked, HasSubstr("Authorization: Bearer ours\r\n"));
+  EXPECT_THAT(asked, Not(HasSubstr("theirs")));
+}
+
+TEST(Forward, a_body_has_one_coding) {
+  for (const std::string coding : {"gzip, chunked", "chunked, chunked", "gzip"}) {
+    Scripted s;
+    ASSERT_TRUE(s.client.send("POST /p/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " + coding + "\r\n\r\n0\r\n\r\n"));
+    EXPECT_THAT(s.client.read_response(), StartsWith("HTTP/1.1 400 ")) << coding;
+  }
+}
+
 TEST(Forward, the_server_stops_in_the_middle) {
   const RawListener there;
   auto front = std::make_unique<TestServer>(proxy(there.port()));
@@ -322,6 +419,17 @@ TEST(Tunnel, a_side_that_has_said_all_still_hears_the_other) {
   ASSERT_TRUE(peer->send("last word"));
   peer->close();
   EXPECT_EQ(s.client.read_all(), "last word");
+}
+
+TEST(Tunnel, only_a_get_can_ask_for_it) {
+  Scripted s;
+  ASSERT_TRUE(s.client.send("HEAD" + kUpgrade.substr(3)));
+  const auto peer = s.there.accept();
+  const std::string asked = peer->read_until("\r\n\r\n");
+  EXPECT_THAT(asked, StartsWith("HEAD /ws HTTP/1.1\r\n"));
+  EXPECT_THAT(asked, Not(HasSubstr("Upgrade: ")));
+  ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
+  EXPECT_THAT(s.client.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST(Tunnel, a_refusal_is_passed_on) {

@@ -63,9 +63,12 @@ struct Forward {
   std::string address;  ///< an IP address, literally
   std::uint16_t port = 0;
   std::string target;             ///< path and query, encoded
-  Headers headers;                ///< the whole head as the other side shall see it, but for Host, Connection and Content-Length
+  Headers headers;                ///< of the client; Host, Connection, Content-Length and what is for one hop stay behind
+  Headers set;                    ///< of our own, instead of the client's
   Headers add;                    ///< to the head of the response
   std::vector<std::string> drop;  ///< headers of the response that stay behind
+  std::string
+      location_base;  ///< "Location: /x" of the answer becomes <location_base>x, another one stays behind; empty: passed on as it is
   /// The answer when nothing came from there. Loop thread, must not block; empty: a problem document, 502 or 504.
   std::function<Response(const Error& why)> failed;
 };

@@ -48,7 +48,7 @@ std::string_view RequestParser::complaint() const {
   if (lengths_ > 1) return "more than one Content-Length header";
   // A length that two parsers may read differently is how requests are smuggled.
   if (transfer_encoding_ && lengths_ > 0) return "both Content-Length and Transfer-Encoding";
-  if (transfer_encoding_ && (version_ != 11 || !chunked())) return "unsupported Transfer-Encoding";
+  if (transfer_encoding_ && (version_ != 11 || !chunked() || foreign_coding_)) return "unsupported Transfer-Encoding";
   return {};
 }
 
@@ -70,6 +70,8 @@ void RequestParser::on_field_impl(Field name, Text text, Text value, ErrorInfo&)
       ++lengths_;
       break;
     case Field::transfer_encoding:
+      // Another coding below the chunks would reach the handler, or whoever the request is carried on to, unnamed.
+      foreign_coding_ = transfer_encoding_ || !boost::beast::iequals(value, "chunked");
       transfer_encoding_ = true;
       break;
     case Field::expect:

@@ -54,6 +54,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   int hosts_ = 0;
   int lengths_ = 0;
   bool transfer_encoding_ = false;
+  bool foreign_coding_ = false;
   bool expects_continue_ = false;
   bool wants_websocket_ = false;
   bool head_done_ = false;

@@ -38,6 +38,9 @@ bool write_head(const Response& response, const HeadOptions& options, std::strin
   for (const auto& [name, value] : response.headers) {
     if (!is_servers(name)) add(out, name, value);
   }
+  for (const auto& [name, value] : options.always) {
+    if (!find_header(response.headers, name)) add(out, name, value);
+  }
   if (options.chunked) add(out, "Transfer-Encoding", "chunked");
   if (options.length) {
     const fmt::format_int length(*options.length);

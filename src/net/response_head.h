@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace helio::net {
 
@@ -12,8 +14,9 @@ struct HeadOptions {
   std::string_view date;                ///< HTTP date
   std::optional<std::uint64_t> length;  ///< Content-Length; empty with `chunked` or when the body ends with the connection
   bool chunked = false;
-  bool close = false;              ///< Connection: close
-  bool http10_keep_alive = false;  ///< must be said to an HTTP/1.0 client
+  bool close = false;                                             ///< Connection: close
+  bool http10_keep_alive = false;                                 ///< must be said to an HTTP/1.0 client
+  std::span<const std::pair<std::string, std::string>> always{};  ///< where the response has no header of that name
 };
 
 /// Appends status line, headers and the blank line to `out`. False when a header of the handler could split the response.

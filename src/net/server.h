@@ -68,6 +68,7 @@ struct ServerOptions {
   std::size_t header_limit = 64U << 10U;
   std::size_t max_connections = 4096;
   Duration keep_alive_interval{15s};         ///< of silence, until BodySource::keep_alive() is sent
+  Headers always;                            ///< of every response that has none of that name
   std::size_t ws_message_limit = 1U << 20U;  ///< of one incoming websocket message; above it the session is closed
 };
 

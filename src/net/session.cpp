@@ -26,6 +26,7 @@ constexpr std::size_t kSpoolBatch = 256U << 10U;
 constexpr int kReadsInARow = 16;
 constexpr std::size_t kKeepCapacity = 16U << 10U;
 constexpr Duration kLinger = 2s;
+constexpr std::size_t kAheadMost = 256U << 10U;  ///< of requests that a client sends while an answer is under way
 
 void log_exception(std::string_view method, std::string_view path, const std::exception& e) {
   log::error("http: {} {}: the handler threw: {}", method, path, e.what());
@@ -169,7 +170,7 @@ std::optional<Response> Session::route_request() {
   keep_alive_ = parser_->keep_alive() && !core_->stopping;
   Result<Target> target = parse_target(parser_->target());
   if (!target) return problem(target.error());
-  const bool websocket = parser_->wants_websocket() && parser_->is_http11();
+  const bool websocket = parser_->wants_websocket() && parser_->is_http11() && request_.method == "GET";
   match_ = core_->router.impl().match(request_.method, target->segments,
                                       websocket ? Router::Impl::Upgrade::websocket : Router::Impl::Upgrade::no);
   if (match_.route == nullptr) {
@@ -313,7 +314,8 @@ Awaitable<Session::Next> Session::respond(Response response) {
                       .length = {},
                       .chunked = streams && may_have_body && http11,
                       .close = !keep_alive_,
-                      .http10_keep_alive = keep_alive_ && !http11};
+                      .http10_keep_alive = keep_alive_ && !http11,
+                      .always = core_->options.always};
   if (!streams && may_have_body) options.length = body.size();
   head_.clear();
   if (!write_head(response, options, head_)) {
@@ -445,16 +447,19 @@ Awaitable<void> Session::linger() {
   while (input == Input::data) input = co_await receive(Expect::now);
 }
 
+/// While an answer is under way nothing else reads from the client, so its end would not be noticed. What it sends meanwhile is kept.
 void Session::watch_peer() {
-  if (watching_ || !input_.empty()) return;
+  if (watching_) return;
   watching_ = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorInfo& wait_ec) {
     self->watching_ = false;
     if (wait_ec || (!self->stream_ && !self->awaits_answer_)) return;
-    char byte = 0;
     ErrorInfo ec;
-    self->socket_.receive(asio::buffer(&byte, 1), Socket::message_peek, ec);
-    if (ec && !would_block(ec)) self->shut();
+    const std::size_t n = self->socket_.read_some(asio::buffer(self->core_->scratch), ec);
+    if (ec && !would_block(ec)) return self->shut();
+    self->input_.append(self->core_->scratch.data(), n);
+    if (self->input_.size() > kAheadMost) return self->shut();
+    self->watch_peer();
   });
 }
 

@@ -75,7 +75,7 @@ class Session : public std::enable_shared_from_this<Session> {
   enum class Answered { whole, nothing, broken, late, client_gone };
   Awaitable<Next> carry(std::unique_ptr<Forward> forward);
   Awaitable<Next> tunnel(std::unique_ptr<Forward> forward);
-  Awaitable<Answered> exchange_with(Carried& carried, Reuse reuse, bool upgrade, std::optional<Error>& why);
+  Awaitable<Answered> exchange_with(Carried& carried, Reuse reuse, std::optional<Error>& why);
   /// upstream_, connected; or why not.
   Awaitable<std::optional<Error>> reach(const Forward& forward, Reuse reuse);
   Awaitable<bool> ask(const Forward& forward, bool upgrade);

@@ -58,14 +58,23 @@ std::string request_head(const Forward& forward, std::string_view method, std::s
   out += " HTTP/1.1\r\nHost: ";
   fmt::format_to(std::back_inserter(out), "{}{}{}:{}\r\n", v6 ? "[" : "", forward.address, v6 ? "]" : "", forward.port);
   for (const auto& [name, value] : forward.headers) {
-    if (stays(name) || same_header(name, "host") || same_header(name, "expect") || is_named_by(forward.headers, name)) continue;
+    const bool set = find_header(forward.set, name).has_value();
+    if (set || stays(name) || same_header(name, "host") || same_header(name, "expect") || is_named_by(forward.headers, name)) continue;
     add(out, name, value);
   }
+  for (const auto& [name, value] : forward.set) add(out, name, value);
   if (upgrade) out += "Connection: Upgrade\r\nUpgrade: websocket\r\n";
   const bool takes_body = method == "POST" || method == "PUT" || method == "PATCH";
   if (body > 0 || takes_body) add(out, "Content-Length", fmt::format_int(body).str());
   out += "\r\n";
   return out;
+}
+
+/// "/x" becomes "<base>x"; nothing for an address that is elsewhere.
+std::string location_below(const std::string& base, std::string_view theirs) {
+  const bool inside = theirs.starts_with('/') && !theirs.starts_with("//") && !theirs.contains("..") && !theirs.contains('\\') &&
+                      !theirs.contains("%2e") && !theirs.contains("%2E");
+  return inside ? base + std::string(theirs.substr(1)) : std::string();
 }
 
 Headers answer_headers(const Forward& forward, const Headers& theirs) {
@@ -74,6 +83,11 @@ Headers answer_headers(const Forward& forward, const Headers& theirs) {
   for (const auto& [name, value] : theirs) {
     const auto dropped = [&](std::string_view ours) { return same_header(name, ours); };
     if (stays(name) || is_named_by(theirs, name) || std::ranges::any_of(forward.drop, dropped)) continue;
+    if (!forward.location_base.empty() && same_header(name, "Location")) {
+      std::string location = location_below(forward.location_base, value);
+      if (!location.empty()) out.emplace_back(name, std::move(location));
+      continue;
+    }
     out.emplace_back(name, value);
   }
   out.insert(out.end(), forward.add.begin(), forward.add.end());
@@ -89,7 +103,9 @@ Response failure(const Forward& forward, const Error& why) {
 
 /// One answer on its way from there to the client.
 struct Session::Carried {
-  Carried(const Forward& forward_in, bool no_body_in) : forward(forward_in), no_body(no_body_in) { restart(); }
+  Carried(const Forward& forward_in, bool no_body_in, bool upgrade_in) : forward(forward_in), no_body(no_body_in), upgrade(upgrade_in) {
+    restart();
+  }
   Carried(const Carried&) = delete;
   Carried& operator=(const Carried&) = delete;
   void restart() {
@@ -105,6 +121,7 @@ struct Session::Carried {
 
   const Forward& forward;
   const bool no_body;  ///< of HEAD
+  const bool upgrade;
   int status = 0;
   Headers headers;
   std::vector<asio::const_buffer> pieces;  ///< of the body, in core_->scratch or `held`
@@ -168,8 +185,12 @@ bool Session::begin_answer(Carried& carried) {
   Response response;
   response.status = carried.status;
   response.headers = answer_headers(carried.forward, carried.headers);
-  HeadOptions options{
-      .date = core_->date(), .length = {}, .chunked = carried.chunked, .close = !keep_alive_, .http10_keep_alive = keep_alive_ && !http11};
+  HeadOptions options{.date = core_->date(),
+                      .length = {},
+                      .chunked = carried.chunked,
+                      .close = !keep_alive_,
+                      .http10_keep_alive = keep_alive_ && !http11,
+                      .always = core_->options.always};
   if (length && may_have_body) options.length = *length;
   head_.clear();
   return write_head(response, options, head_);
@@ -224,6 +245,9 @@ Awaitable<Session::Answered> Session::answer(Carried& carried) {
       if (carried.parser->is_done() && provisional) carried.restart();
     }
     std::string rest(left);
+    // Numbers that no client knows what to do with, and a switch that nobody asked for.
+    const bool strange = carried.status < 100 || carried.status > 599 || (carried.status == 101 && !carried.upgrade);
+    if (carried.parser->is_header_done() && strange) co_return Answered::broken;
     if (carried.parser->is_header_done() && carried.status != 101) {
       deadline_->clear();
       if (!carried.head_sent && !begin_answer(carried)) co_return Answered::broken;
@@ -236,13 +260,13 @@ Awaitable<Session::Answered> Session::answer(Carried& carried) {
   co_return Answered::whole;
 }
 
-Awaitable<Session::Answered> Session::exchange_with(Carried& carried, Reuse reuse, bool upgrade, std::optional<Error>& why) {
+Awaitable<Session::Answered> Session::exchange_with(Carried& carried, Reuse reuse, std::optional<Error>& why) {
   why = co_await reach(carried.forward, reuse);
   if (closed()) co_return Answered::client_gone;
   if (why) co_return Answered::nothing;
   Answered answered = Answered::nothing;
   awaits_answer_ = true;
-  if (co_await ask(carried.forward, upgrade)) answered = co_await answer(carried);
+  if (co_await ask(carried.forward, carried.upgrade)) answered = co_await answer(carried);
   awaits_answer_ = false;
   if (closed()) co_return Answered::client_gone;
   if (answered == Answered::late) why = Error(ErrorCode::deadline_exceeded, "no answer in time");
@@ -257,8 +281,8 @@ Awaitable<Session::Next> Session::carry(std::unique_ptr<Forward> forward) {
   std::optional<Error> why;
   bool head_sent = false;
   for (int tries = 0; tries < 2; ++tries) {
-    Carried carried(*forward, request_.method == "HEAD");
-    answered = co_await exchange_with(carried, repeatable && tries == 0 ? Reuse::yes : Reuse::no, false, why);
+    Carried carried(*forward, request_.method == "HEAD", false);
+    answered = co_await exchange_with(carried, repeatable && tries == 0 ? Reuse::yes : Reuse::no, why);
     head_sent = carried.head_sent;
     if (answered == Answered::whole && carried.parser->keep_alive() && carried.after.empty()) {
       core_->upstreams->keep(Tcp::endpoint(asio::ip::make_address(forward->address), forward->port), std::move(*upstream_));
@@ -274,10 +298,10 @@ Awaitable<Session::Next> Session::carry(std::unique_ptr<Forward> forward) {
 }
 
 Awaitable<Session::Next> Session::tunnel(std::unique_ptr<Forward> forward) {
-  Carried carried(*forward, false);
+  Carried carried(*forward, false, true);
   std::optional<Error> why;
   keep_alive_ = false;
-  const Answered answered = co_await exchange_with(carried, Reuse::no, true, why);
+  const Answered answered = co_await exchange_with(carried, Reuse::no, why);
   if (answered == Answered::client_gone || (answered != Answered::whole && carried.head_sent)) co_return Next::end;
   if (answered != Answered::whole) co_return co_await respond(failure(*forward, *why));
   if (carried.status != 101) {
