@@ -88,6 +88,27 @@ bool read_int(const Value& v, Reader& r, Int& out) {
   return r.expected("integer", v);
 }
 
+/// The path of a number that no double holds, from its end to its beginning; false when there is none.
+bool find_infinite(const Value& v, std::string& path) {
+  if (v.is_double()) return !std::isfinite(v.get_double());
+  if (v.is_object()) {
+    for (const auto& member : v.get_object()) {
+      if (!find_infinite(member.value(), path)) continue;
+      const std::string key(member.key());
+      path.insert(0, plain_key(key) ? "." + key : "[" + dump(Value(key)) + "]");
+      return true;
+    }
+  } else if (v.is_array()) {
+    const Array& items = v.get_array();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!find_infinite(items[i], path)) continue;
+      path.insert(0, "[" + std::to_string(i) + "]");
+      return true;
+    }
+  }
+  return false;
+}
+
 /// Strings that came from outside may hold any bytes; outside of strings JSON is ASCII, so the text as a whole can be looked at.
 std::string valid(std::string text) { return is_utf8(text) ? std::move(text) : escape_utf8(text, "\\\\x"); }
 
@@ -105,7 +126,10 @@ Result<Value> parse(std::string_view text, boost::json::storage_ptr storage) {
       return fail(ErrorCode::invalid_argument, "not valid JSON at byte {}: more text after the value", i);
     }
   }
-  return parser.release();
+  Value value = parser.release();
+  std::string path;
+  if (find_infinite(value, path)) return fail(Error(ErrorCode::invalid_argument, "the number is too large").at("$" + path));
+  return value;
 }
 
 std::string dump(const Value& value) { return valid(boost::json::serialize(value)); }

@@ -31,7 +31,8 @@ using Value = boost::json::value;
 using Object = boost::json::object;
 using Array = boost::json::array;
 
-/// Text to value, in the memory of `storage` (default: the heap). Depth at most 32. Errors: invalid_argument with the byte offset.
+/// Text to value, in the memory of `storage` (default: the heap). Depth at most 32. Errors: invalid_argument with the byte offset, or with
+/// the path of a number that is too large for a double (it could not be written again).
 Result<Value> parse(std::string_view text, boost::json::storage_ptr storage = {});
 /// Compact text; keys keep their order. Always valid: a byte that is no part of UTF-8 stands in it as the four characters "\xff".
 std::string dump(const Value& value);

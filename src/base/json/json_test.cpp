@@ -75,6 +75,15 @@ TEST(Json, numbers_outside_their_type_are_refused) {
   EXPECT_EQ(decode<Span>(Value("10m"))->d, Duration(10min));
 }
 
+TEST(Json, numbers_that_could_not_be_written_again_are_refused) {
+  for (const char* number : {"1e400", "-2.5e3075808", "1e99999"}) {
+    const auto value = parse(std::string(R"({"env":[{"a b":1,"c":)") + number + "}]}");
+    ASSERT_FALSE(value) << number;
+    EXPECT_EQ(value.error().path(), "$.env[0].c");
+  }
+  EXPECT_TRUE(parse("[1e308,-1e308,1e-400,18446744073709551616]"));
+}
+
 TEST(Json, text_is_valid_whatever_the_strings_hold) {
   const Value value = Object{{"name", "a\xff\xc3(\xc3\xa9"}, {"k\xfe", Array{"\xed\xa0\x80", "12345678\x80"}}};
   for (const std::string& text : {dump(value), dump_pretty(value)}) {
