@@ -340,6 +340,22 @@ TEST(Forward, what_we_set_cannot_be_taken_away) {
   EXPECT_THAT(asked, Not(HasSubstr("theirs")));
 }
 
+TEST(Forward, the_last_chunk_may_come_in_any_pieces) {
+  for (const std::string& chunks :
+       {std::string("0\r\n\r\n"), std::string("3\r\nabc\r\n0\r\n\r\n"), std::string("3\r\nabc\r\n0;x=1\r\nA: b\r\n\r\n")}) {
+    for (std::size_t at = 1; at < chunks.size(); ++at) {
+      Scripted s;
+      ASSERT_TRUE(s.client.send("POST /p/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks.substr(0, at)));
+      for (const char byte : chunks.substr(at)) ASSERT_TRUE(s.client.send(std::string(1, byte)));
+      const auto peer = s.there.accept();
+      peer->read_until("\r\n\r\n");
+      ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks.substr(0, at)));
+      for (const char byte : chunks.substr(at)) ASSERT_TRUE(peer->send(std::string(1, byte)));
+      EXPECT_THAT(s.client.read_until("0\r\n\r\n"), EndsWith("0\r\n\r\n")) << chunks << " " << at;
+    }
+  }
+}
+
 TEST(Forward, a_body_has_one_coding) {
   for (const std::string coding : {"gzip, chunked", "chunked, chunked", "gzip"}) {
     Scripted s;

@@ -1,5 +1,7 @@
 #include "net/request_parser.h"
 
+#include "net/chunks.h"
+
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/rfc7230.hpp>
@@ -23,6 +25,10 @@ std::size_t RequestParser::feed(std::string_view input, ErrorInfo& ec) {
   if (used == input.size()) ec = http::error::need_more;
   const bool in_head = !head_done_;
   while (!ec && used < input.size() && !is_done()) {
+    if (is_too_little(*this, input.size() - used)) {
+      ec = http::error::need_more;
+      break;
+    }
     used += put(asio::const_buffer(input.data() + used, input.size() - used), ec);
     if (in_head && head_done_) break;
   }

@@ -1,5 +1,7 @@
 #include "net/response_parser.h"
 
+#include "net/chunks.h"
+
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
@@ -19,6 +21,7 @@ std::size_t ResponseParser::feed(std::string_view input, Ec& ec) {
   ec = {};
   std::size_t used = 0;
   while (!ec && used < input.size() && !is_done()) {
+    if (is_too_little(*this, input.size() - used)) break;
     used += put(boost::asio::const_buffer(input.data() + used, input.size() - used), ec);
   }
   if (ec == boost::beast::http::error::need_more) ec = {};

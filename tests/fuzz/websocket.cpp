@@ -60,7 +60,7 @@ std::string read_until(int fd, std::string_view mark) {
   std::string got;
   while (mark.empty() || !got.contains(mark)) {
     pollfd event{fd, POLLIN, 0};
-    FUZZ_CHECK(::poll(&event, 1, 10'000) == 1);
+    FUZZ_CHECK(::poll(&event, 1, 45'000) == 1);  // a silent peer is dropped within 30 s
     char buffer[4096];
     const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
     if (n <= 0) return got;
