@@ -79,7 +79,8 @@ Result<std::string> token_of(const Context& context) {
     const auto own = running_daemon(context.home);
     std::string url = context.url;
     while (url.ends_with('/')) url.pop_back();
-    if (!own || own->url != url) return fail(ErrorCode::unauthenticated, "{} is not the daemon of this home: set HELIOSTAT_TOKEN to a token of its own", url);
+    if (!own || own->url != url)
+      return fail(ErrorCode::unauthenticated, "{} is not the daemon of this home: set HELIOSTAT_TOKEN to a token of its own", url);
   }
   const auto text = read_file(context.home.admin_token());
   if (!text) return fail(ErrorCode::unauthenticated, "no token: set HELIOSTAT_TOKEN, or start the daemon of this home with `helio up`");
