@@ -356,6 +356,20 @@ TEST(Forward, the_last_chunk_may_come_in_any_pieces) {
   }
 }
 
+TEST(Forward, a_short_chunk_is_passed_on_at_once) {
+  for (const std::string& body : {"x\n", "0\n", "0", "00\r\n"}) {
+    Scripted s;
+    ASSERT_TRUE(s.client.send(get("/p/x")));
+    const auto peer = s.there.accept();
+    peer->read_until("\r\n\r\n");
+    const std::string chunk = std::to_string(body.size()) + "\r\n" + body + "\r\n";
+    ASSERT_TRUE(peer->send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk));
+    EXPECT_THAT(s.client.read_until("\r\n\r\n" + chunk), EndsWith(chunk)) << "though no more comes for now";
+    ASSERT_TRUE(peer->send(chunk));
+    EXPECT_THAT(s.client.read_until(chunk), EndsWith(chunk));
+  }
+}
+
 TEST(Forward, a_body_has_one_coding) {
   for (const std::string coding : {"gzip, chunked", "chunked, chunked", "gzip"}) {
     Scripted s;

@@ -1,7 +1,5 @@
 #include "net/request_parser.h"
 
-#include "net/chunks.h"
-
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/rfc7230.hpp>
@@ -25,11 +23,13 @@ std::size_t RequestParser::feed(std::string_view input, ErrorInfo& ec) {
   if (used == input.size()) ec = http::error::need_more;
   const bool in_head = !head_done_;
   while (!ec && used < input.size() && !is_done()) {
-    if (is_too_little(*this, input.size() - used)) {
+    if (guard_.must_wait(input.substr(used))) {
       ec = http::error::need_more;
       break;
     }
-    used += put(asio::const_buffer(input.data() + used, input.size() - used), ec);
+    const std::size_t taken = put(asio::const_buffer(input.data() + used, input.size() - used), ec);
+    guard_.note(*this, taken, ec);
+    used += taken;
     if (in_head && head_done_) break;
   }
   if (in_head) {

@@ -2,6 +2,7 @@
 // Bytes to Request, without a container in between.
 
 #include "net/asio_types.h"
+#include "net/chunks.h"
 #include "net/http.h"
 
 #include <boost/beast/http/basic_parser.hpp>
@@ -58,6 +59,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   bool expects_continue_ = false;
   bool wants_websocket_ = false;
   bool head_done_ = false;
+  LastChunkGuard guard_;
 };
 
 }  // namespace helio::net

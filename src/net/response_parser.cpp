@@ -1,7 +1,5 @@
 #include "net/response_parser.h"
 
-#include "net/chunks.h"
-
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
@@ -21,8 +19,10 @@ std::size_t ResponseParser::feed(std::string_view input, Ec& ec) {
   ec = {};
   std::size_t used = 0;
   while (!ec && used < input.size() && !is_done()) {
-    if (is_too_little(*this, input.size() - used)) break;
-    used += put(boost::asio::const_buffer(input.data() + used, input.size() - used), ec);
+    if (guard_.must_wait(input.substr(used))) break;
+    const std::size_t taken = put(boost::asio::const_buffer(input.data() + used, input.size() - used), ec);
+    guard_.note(*this, taken, ec);
+    used += taken;
   }
   if (ec == boost::beast::http::error::need_more) ec = {};
   return used;

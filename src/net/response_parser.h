@@ -1,4 +1,5 @@
 #pragma once
+#include "net/chunks.h"
 #include "net/http.h"
 
 #include <boost/beast/http/basic_parser.hpp>
@@ -35,6 +36,7 @@ class ResponseParser final : public boost::beast::http::basic_parser<false> {
   Headers& headers_;
   std::function<bool(std::string_view)> on_body_;
   bool head_done_ = false;
+  LastChunkGuard guard_;
 };
 
 }  // namespace helio::net
