@@ -2,15 +2,14 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "net/listen.h"
 #include "net/response_head.h"
 #include "net/server_core.h"
 #include "net/session.h"
 
-#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <ctime>
 #include <utility>
 #include <vector>
@@ -62,7 +61,6 @@ void ServerCore::close_all(std::promise<void> gone) {
 }
 
 struct Server::Impl : ServerCore {
-  using Acceptor = asio::basic_socket_acceptor<Tcp, Executor>;
   using ServerCore::ServerCore;
   std::optional<Acceptor> acceptor;
   std::uint16_t port = 0;
@@ -106,16 +104,8 @@ Server::Server(rt::EventLoop& loop, rt::WorkerPool& pool, Router router, ServerO
 Server::~Server() { stop(); }
 
 Result<void> Server::start() {
+  HELIO_TRY(acceptor, listen_on(impl_->loop.context().get_executor(), impl_->options.address, impl_->options.port));
   ErrorInfo ec;
-  const auto address = asio::ip::make_address(impl_->options.address, ec);
-  if (ec) return fail(ErrorCode::invalid_argument, "'{}' is no address", impl_->options.address);
-  const Tcp::endpoint endpoint(address, impl_->options.port);
-  Impl::Acceptor acceptor(impl_->loop.context().get_executor());
-  acceptor.open(endpoint.protocol(), ec);
-  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-  if (!ec) acceptor.bind(endpoint, ec);
-  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
-  if (ec) return fail(system_error(ec.value(), fmt::format("listen on {}:{}", impl_->options.address, impl_->options.port)));
   impl_->port = acceptor.local_endpoint(ec).port();
   impl_->acceptor.emplace(std::move(acceptor));
   asio::co_spawn(impl_->loop.context().get_executor(), Impl::accept_connections(impl_), asio::detached);

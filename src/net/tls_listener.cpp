@@ -4,16 +4,15 @@
 #include "base/log.h"
 #include "net/asio_types.h"
 #include "net/deadline.h"
+#include "net/listen.h"
 #include "net/socket_io.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <array>
-#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
@@ -66,8 +65,6 @@ Result<std::shared_ptr<ssl::context>> load(const TlsOptions& options) {
 }  // namespace
 
 struct TlsListener::Impl : std::enable_shared_from_this<TlsListener::Impl> {
-  using Acceptor = asio::basic_socket_acceptor<Tcp, Executor>;
-
   /// One client, from its handshake to its end.
   struct Connection : std::enable_shared_from_this<Connection> {
     Connection(std::shared_ptr<Impl> owner_in, Socket socket, std::shared_ptr<ssl::context> context_in, std::string peer_in)
@@ -216,16 +213,8 @@ TlsListener::~TlsListener() { stop(); }
 
 Result<void> TlsListener::start() {
   HELIO_CHECK_OK(impl_->reload());
+  HELIO_TRY(acceptor, listen_on(impl_->loop.context().get_executor(), impl_->options.address, impl_->options.port));
   ErrorInfo ec;
-  const auto address = asio::ip::make_address(impl_->options.address, ec);
-  if (ec) return fail(ErrorCode::invalid_argument, "'{}' is no address", impl_->options.address);
-  const Tcp::endpoint endpoint(address, impl_->options.port);
-  Impl::Acceptor acceptor(impl_->loop.context().get_executor());
-  acceptor.open(endpoint.protocol(), ec);
-  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-  if (!ec) acceptor.bind(endpoint, ec);
-  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
-  if (ec) return fail(system_error(ec.value(), fmt::format("listen on {}:{}", impl_->options.address, impl_->options.port)));
   impl_->port = acceptor.local_endpoint(ec).port();
   impl_->acceptor.emplace(std::move(acceptor));
   asio::co_spawn(impl_->loop.context().get_executor(), Impl::accept_connections(impl_), asio::detached);
