@@ -437,6 +437,18 @@ TEST(Tunnel, is_made_by_an_upgrade_and_carries_every_byte) {
   EXPECT_TRUE(s.client.closed());
 }
 
+TEST(Tunnel, what_a_client_says_too_early_is_not_lost) {
+  Scripted s;
+  ASSERT_TRUE(s.client.send(kUpgrade));
+  const auto peer = s.there.accept();
+  peer->read_until("\r\n\r\n");
+  ASSERT_TRUE(s.client.send("early"));
+  ASSERT_TRUE(peer->send(kSwitched));
+  s.client.read_until("\r\n\r\n");
+  ASSERT_TRUE(s.client.send(" and late!"));
+  EXPECT_EQ(peer->read_until("!"), "early and late!");
+}
+
 TEST(Tunnel, a_side_that_has_said_all_still_hears_the_other) {
   Scripted s;
   ASSERT_TRUE(s.client.send(kUpgrade));

@@ -314,7 +314,11 @@ Awaitable<Session::Next> Session::tunnel(std::unique_ptr<Forward> forward) {
   head_ += carried.after;
   std::array<asio::const_buffer, 1> buffers{asio::buffer(head_)};
   if (!co_await write_to(socket_, buffers)) co_return Next::end;
+  // What the client could not wait with.
+  std::array<asio::const_buffer, 1> ahead{asio::buffer(input_)};
+  if (!co_await write_to(*upstream_, ahead)) co_return Next::end;
   // It may stay for days, with nothing to say.
+  input_ = {};
   head_ = {};
   request_ = {};
   parser_.reset();
