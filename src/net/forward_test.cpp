@@ -357,7 +357,7 @@ TEST(Forward, the_last_chunk_may_come_in_any_pieces) {
 }
 
 TEST(Forward, a_short_chunk_is_passed_on_at_once) {
-  for (const std::string& body : {"x\n", "0\n", "0", "00\r\n"}) {
+  for (const std::string body : {"x\n", "0\n", "0", "00\r\n"}) {
     Scripted s;
     ASSERT_TRUE(s.client.send(get("/p/x")));
     const auto peer = s.there.accept();
