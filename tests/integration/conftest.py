@@ -1,4 +1,5 @@
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -8,6 +9,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from heliostat import BIN, IMAGES, ROOT, Heliostat  # noqa: E402
 from stub import make_prefix  # noqa: E402
+
+
+# Whoever starts the tests in the background of a script has them ignore SIGINT, and programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
