@@ -22,6 +22,7 @@ THREADED = ("rt", "net", "store", "control")  # what runs under the thread sanit
 SIM_SEEDS = 300
 FUZZ_S = 60  # of each fuzzer
 UNIT_BUDGET = "30:1200"  # CPU-seconds and MB to compile one unit
+REAL_CLUSTERS = ("test_real", "test_cluster", "test_ray_client")  # integration tests whose time goes into clusters of real Ray
 PROGRAMS = ("heliostatd", "helio", "helio-agent")
 
 
@@ -198,20 +199,33 @@ class Suite:
             total.add(running.result())
         return total
 
-    def pytest(self, folder, keyword):
-        report = self.results / f"{folder.name}.xml"
+    def pytest_command(self, name, paths):
+        """Started, its output going to a file: (process, report, log)."""
+        report, log = self.results / f"{name}.xml", self.results / f"{name}.log"
         report.unlink(missing_ok=True)
-        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x" if self.args.stop else "-ra", "-q", f"--junitxml={report}", str(folder)]
-        if keyword:
-            argv += ["-k", keyword]
+        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x" if self.args.stop else "-ra", "-q", f"--junitxml={report}",
+                *map(str, paths)]
         env = {**os.environ, "HELIOSTAT_BIN": str(ROOT / "build/release/bin"), "HELIOSTAT_IMAGES": str(Path(self.args.cache) / "images")}
-        code = subprocess.run(argv, cwd=ROOT, env=env).returncode
-        if code == 5:  # nothing was collected
-            return Tally()
+        with open(log, "wb") as out:
+            return subprocess.Popen(argv, cwd=ROOT, env=env, stdout=out, stderr=subprocess.STDOUT), report, log
+
+    def pytest(self, name, *lanes):
+        """Each lane is a list of files or folders. Lanes run side by side: one that waits for Ray leaves the machine to the other."""
+        running = [self.pytest_command(name if len(lanes) == 1 else f"{name}-{i}", lane) for i, lane in enumerate(lanes, 1)]
+        tally = Tally()
+        for process, report, log in running:
+            code = process.wait()
+            say(log.read_text(errors="replace").rstrip())
+            if code != 5:  # nothing was collected
+                tally.add(self.read_report(name, report, code))
+        return tally
+
+    @staticmethod
+    def read_report(name, report, code):
         tally = Tally()
         if report.exists():
             for case in xml.parse(report).getroot().iter("testcase"):
-                label = f"{folder.name}: {case.get('classname')}.{case.get('name')}"
+                label = f"{name}: {case.get('classname')}.{case.get('name')}"
                 if case.find("failure") is not None or case.find("error") is not None:
                     tally.add(fail(label))
                 elif case.find("skipped") is not None:
@@ -220,15 +234,21 @@ class Suite:
                 else:
                     tally.passed += 1
         if code != 0 and tally.failed == 0:
-            tally.add(fail(f"{folder.name}: pytest ended with {code}"))
+            tally.add(fail(f"{name}: pytest ended with {code}"))
         return tally
+
+    def integration(self):
+        """Tests of real clusters wait for Ray most of the time; those of the stand-in go on meanwhile."""
+        files = sorted((ROOT / "tests/integration").glob("test_*.py"))
+        real = [f for f in files if f.stem in REAL_CLUSTERS]
+        return self.pytest("integration", real, [f for f in files if f not in real])
 
     # --- the whole ----------------------------------------------------------------------------------------------------------------
     def plan(self):
         """(name, function) of every part, in the order in which they run."""
         wanted = self.args.filter
         parts = [(f"lint.{n}", lambda n=n: self.lint(n)) for n in ("format", "layers", "sizes", "words", "python")]
-        parts.append(("python", lambda: self.pytest(ROOT / "python" / "tests", None)))
+        parts.append(("python", lambda: self.pytest("python", [ROOT / "python" / "tests"])))
         units = self.unit_programs()
         chosen = [u for u in units if wanted in f"unit.{u}"]
         threaded = [u for u in THREADED if u in units and wanted in f"tsan.{u}"]
@@ -247,15 +267,15 @@ class Suite:
             parts += [(f"fuzz.{n}", None) for n in fuzzed]
         elif fuzzed:
             parts.append(("fuzz.start", lambda: self.start_fuzzers(fuzzed)))
-        for folder in (ROOT / "tests/api", ROOT / "tests/integration"):
-            for file in sorted(folder.glob("test_*.py")) if wanted else []:
-                parts.append((f"{folder.name}.{file.stem}", lambda f=file: self.pytest(f, None)))
-            if not wanted and list(folder.glob("test_*.py")):
-                parts.append((folder.name, lambda f=folder: self.pytest(f, None)))
+        if wanted:
+            for file in sorted((ROOT / "tests/integration").glob("test_*.py")):
+                parts.append((f"integration.{file.stem}", lambda f=file: self.pytest(f"integration.{f.stem}", [f])))
+        else:
+            parts.append(("integration", self.integration))
         if fuzzed and not self.args.list:
             parts.append((f"fuzz.{','.join(fuzzed)}", self.end_fuzzers))
         parts = [(n, f) for n, f in parts if wanted in n or n.startswith(("unit.", "tsan.", "fuzz."))]
-        needs_programs = any(n.startswith(("api.", "integration.")) or n in ("sim", "floor") for n, _ in parts)
+        needs_programs = any(n.startswith("integration.") or n in ("sim", "floor") for n, _ in parts)
         if wanted and needs_programs and not any(n == "build.release" for n, _ in parts):
             parts.insert(0, ("build.release", self.programs))
         return parts
