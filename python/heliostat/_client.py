@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from ._connect import find
-from ._errors import DeadlineExceeded, HeliostatError, InvalidArgument, NotFound, Unavailable, problem_error
+from ._errors import DeadlineExceeded, HeliostatError, InvalidArgument, NotFound, PreconditionFailed, Unavailable, problem_error
 from ._http import Backoff, Http, Silent
 from ._model import Model, format_time, to_json
 from ._models import Attempt, EventView, ExplanationView, Job, JobSpec, Node, PreviewView, StreamView, VersionView
 from ._package import Package, pack_code
-from ._spec import build_spec
+from ._spec import build_cluster, build_spec
 from ._sse import SseParser
 
 TERMINAL_STATES = ("succeeded", "failed", "stopped")
@@ -174,6 +174,43 @@ class Client:
         """The nodes of a job over all its attempts; without a job, all that live. Raises NotFound."""
         return _items(Node, self._http.json("GET", "/v1/nodes" if job is None else _path(job, "/nodes")))
 
+    # --- long-lived clusters ---------------------------------------------------------------------------------------------------------
+    def create_cluster(self, name: str, *, workers: Any = None, env: Any = None, idle: Any = None, wait: bool = True,
+                       idempotency_key: Optional[str] = None, **fields: Any) -> Job:
+        """Makes a long-lived cluster and returns its job: wherever a job is asked for, it will do.
+
+        workers, env: as in submit(). idle: it is shut down after so long without use ("2h"; "0s": never). wait: until it is ready; False
+        returns at once. fields: image, head, limits, retries, priority, labels, ... Raises Conflict while another one lives that has the
+        name, InvalidArgument with the path of a field, and PreconditionFailed when it ends instead of becoming ready.
+        """
+        document = build_cluster(name, workers, env, idle, fields)
+        job = _read(Job, self._http.json("POST", "/v1/clusters", body=document, headers=_key(idempotency_key), repeat=True))
+        return self._until_ready(job) if wait else job
+
+    def cluster(self, name: str) -> Job:
+        """The job of the long-lived cluster that has this name, or had it last; "running" means ready. Raises NotFound."""
+        return _read(Job, self._http.json("GET", _cluster_path(name)))
+
+    def clusters(self, *, ended: bool = False) -> List[Job]:
+        """Long-lived clusters by their names. ended: the last of each name, whether or not it lives."""
+        return _items(Job, self._http.json("GET", "/v1/clusters", query={"ended": ended or None}))
+
+    def delete_cluster(self, name: str) -> Job:
+        """Takes a long-lived cluster down, with all that runs in it, and returns at once; wait() tells when it is gone. Its record stays.
+        Raises NotFound, PermissionDenied."""
+        return _read(Job, self._http.json("DELETE", _cluster_path(name)))
+
+    def _until_ready(self, job: Job) -> Job:
+        for event in self.events(job, watch=True):
+            if event.kind not in ("job", None):
+                continue
+            now = self.get(job)
+            if now.state == "running":
+                return now
+            if now.state in TERMINAL_STATES:
+                raise PreconditionFailed("precondition_failed", f"the cluster is {now.state}: {now.reason}", arguments={"job": str(now.id)})
+        raise Unavailable("unavailable", "the daemon ended the watch")
+
     # --- logs ----------------------------------------------------------------------------------------------------------------------
     def logs(self, job: JobLike, *, node: Optional[str] = None, stream: str = "driver", attempt: int = 0, offset: int = 0, limit: int = -1,
              since: Optional[Since] = None, grep: Optional[str] = None) -> str:
@@ -299,6 +336,12 @@ def _path(job: JobLike, rest: str = "") -> str:
     if not isinstance(job_id, str) or not job_id:
         raise InvalidArgument("invalid_argument", f"expected the id of a job, not {job_id!r}", "job")
     return "/v1/jobs/" + urllib.parse.quote(job_id, safe="") + rest
+
+
+def _cluster_path(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument("invalid_argument", f"expected the name of a cluster, not {name!r}", "name")
+    return "/v1/clusters/" + urllib.parse.quote(name, safe="")
 
 
 def _key(idempotency_key: Optional[str]) -> Dict[str, str]:

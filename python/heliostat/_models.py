@@ -10,13 +10,14 @@ from ._model import Model
 VERSION = "0.1.0"
 
 __all__ = [
-    "AgentStatus", "AgentStatusReached", "Attempt", "AttemptState", "DaemonView", "DashboardLinkInput", "DashboardLinkView", "DriverStatus",
-    "DriverStatusPhase", "Entrypoint", "EntrypointResources", "EnvVar", "EventView", "Evidence", "ExecInput", "ExecLine", "ExplanationView",
-    "ExplanationViewState", "FileEntry", "FileList", "Flavor", "Gpu", "HeadSpec", "HealthView", "Host", "HostState", "Image", "Job", "JobSpec",
-    "JobSpecCompletion", "JobState", "JobStop", "Limits", "Mark", "Mount", "NewTokenView", "Node", "NodeDesired", "NodeFault", "NodeRole",
-    "NodeState", "NodeUsage", "OomKills", "PackageView", "Placement", "PlacementRole", "PreviewView", "ProblemView", "ProcessStatus",
-    "ProcessStatusState", "ProviderFact", "ProviderFactState", "RayOptions", "Resources", "Retention", "RetentionNodes", "RetryPolicy", "StreamView",
-    "TokenInput", "TokenInputRole", "TokenView", "TokenViewRole", "Verdict", "VerdictChargedTo", "VerdictConfidence", "VersionView", "WorkerGroup",
+    "AgentStatus", "AgentStatusReached", "Attempt", "AttemptState", "ClusterInput", "DaemonView", "DashboardLinkInput", "DashboardLinkView",
+    "DriverStatus", "DriverStatusPhase", "Entrypoint", "EntrypointResources", "EnvVar", "EventView", "Evidence", "ExecInput", "ExecLine",
+    "ExplanationView", "ExplanationViewState", "FileEntry", "FileList", "Flavor", "Gpu", "HeadSpec", "HealthView", "Host", "HostState", "Image",
+    "Job", "JobSpec", "JobSpecCompletion", "JobSpecType", "JobState", "JobStop", "Limits", "Mark", "Mount", "NewTokenView", "Node", "NodeDesired",
+    "NodeFault", "NodeRole", "NodeState", "NodeUsage", "OomKills", "PackageView", "Placement", "PlacementRole", "PreviewView", "ProblemView",
+    "ProcessStatus", "ProcessStatusState", "ProviderFact", "ProviderFactState", "RayOptions", "Resources", "Retention", "RetentionNodes",
+    "RetryPolicy", "StreamView", "TokenInput", "TokenInputRole", "TokenView", "TokenViewRole", "Verdict", "VerdictChargedTo", "VerdictConfidence",
+    "VersionView", "WorkerGroup",
 ]
 
 AgentStatusReached = Literal["idle", "joined", "checked", "driving", "drained", "gone"]
@@ -25,6 +26,7 @@ DriverStatusPhase = Literal["none", "submitting", "pending", "running", "stoppin
 ExplanationViewState = Literal["queued", "starting", "running", "restarting", "suspended", "stopping", "succeeded", "failed", "stopped"]
 HostState = Literal["ready", "suspect", "draining", "quarantined", "probation", "offline"]
 JobSpecCompletion = Literal["driver", "all"]
+JobSpecType = Literal["job", "cluster"]
 JobState = Literal["queued", "starting", "running", "restarting", "suspended", "stopping", "succeeded", "failed", "stopped"]
 JobStop = Literal["none", "user", "deadline", "removed"]
 NodeDesired = Literal["idle", "joined", "checked", "driving", "drained", "gone"]
@@ -58,6 +60,7 @@ class AgentStatus(Model):
     nodes_alive: Optional[int] = None
     nodes_joined: Optional[List[str]] = None
     driver: Optional[DriverStatus] = None
+    idle_since: Optional[datetime] = None
     fault: Optional[NodeFault] = None
     oom: Optional[OomKills] = None
     marks: Optional[List[Mark]] = None
@@ -87,6 +90,27 @@ class Attempt(Model):
     stop_asked: Optional[bool] = None
     image: Optional[str] = None
     ray_version: Optional[str] = None
+
+
+@dataclass
+class ClusterInput(Model):
+    """Body of createCluster."""
+
+    name: str
+    workspace: Optional[str] = None
+    queue: Optional[str] = None
+    priority: Optional[int] = None
+    image: Optional[str] = None
+    head: Optional[HeadSpec] = None
+    workers: Optional[List[WorkerGroup]] = None
+    env: Optional[List[EnvVar]] = None
+    mounts: Optional[List[Mount]] = None
+    retries: Optional[RetryPolicy] = None
+    limits: Optional[Limits] = None
+    retention: Optional[Retention] = None
+    labels: Optional[Dict[str, str]] = None
+    log_limit: Optional[Union[int, str]] = None  # bytes, or text such as 4GiB
+    disk_limit: Optional[Union[int, str]] = None  # bytes, or text such as 4GiB
 
 
 @dataclass
@@ -162,7 +186,7 @@ class EntrypointResources(Model):
 
 @dataclass
 class EnvVar(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     name: str
     value: str
@@ -270,7 +294,7 @@ class Gpu(Model):
 
 @dataclass
 class HeadSpec(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     flavor: Optional[str] = None
     schedulable: Optional[bool] = None
@@ -318,7 +342,7 @@ class Image(Model):
 
 @dataclass
 class Job(Model):
-    """Reply of getJob, listJobs, rerunJob, stopJob, submitJob, waitForJob."""
+    """Reply of createCluster, deleteCluster, getCluster, getJob, listClusters, listJobs, rerunJob, stopJob, submitJob, waitForJob."""
 
     id: Optional[str] = None
     revision: Optional[int] = None
@@ -331,6 +355,7 @@ class Job(Model):
     queued_since: Optional[datetime] = None
     first_admitted: Optional[datetime] = None
     finished: Optional[datetime] = None
+    idle_since: Optional[datetime] = None
     not_before: Optional[datetime] = None
     stop: Optional[JobStop] = None
     stop_asked: Optional[datetime] = None
@@ -348,6 +373,7 @@ class JobSpec(Model):
     """Body of previewJob, submitJob; part of Job, PreviewView."""
 
     entrypoint: Entrypoint
+    type: Optional[JobSpecType] = None
     name: Optional[str] = None
     workspace: Optional[str] = None
     queue: Optional[str] = None
@@ -372,13 +398,14 @@ class JobSpec(Model):
 
 @dataclass
 class Limits(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     pending: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
     readiness: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
     run: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
     total: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
     stop_grace: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
+    idle: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
 
 
 @dataclass
@@ -391,7 +418,7 @@ class Mark(Model):
 
 @dataclass
 class Mount(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     source: str
     target: Optional[str] = None
@@ -548,7 +575,7 @@ class Resources(Model):
 
 @dataclass
 class Retention(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     nodes: Optional[RetentionNodes] = None
     time: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
@@ -556,7 +583,7 @@ class Retention(Model):
 
 @dataclass
 class RetryPolicy(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     platform: Optional[int] = None
     node: Optional[int] = None
@@ -632,7 +659,7 @@ class VersionView(Model):
 
 @dataclass
 class WorkerGroup(Model):
-    """Part of JobSpec."""
+    """Part of ClusterInput, JobSpec."""
 
     count: int
     name: Optional[str] = None

@@ -35,6 +35,15 @@ def build_spec(spec: Union[JobSpec, Mapping[str, Any], None], entrypoint: Any, w
     return out
 
 
+def build_cluster(name: str, workers: Any, env: Any, idle: Any, fields: Mapping[str, Any]) -> Dict[str, Any]:
+    """A long-lived cluster as JSON has it. Raises InvalidArgument with the field's path."""
+    given = {**fields, "name": name, "workers": _workers(workers), "env": _env(env)}
+    out = to_json({key: value for key, value in given.items() if value is not None})
+    if idle is not None:
+        out["limits"] = {**(out.get("limits") or {}), "idle": to_json(idle, "$.limits.idle")}
+    return out
+
+
 def _entrypoint(value: Any) -> Any:
     if isinstance(value, str):
         return {"command": value}

@@ -482,6 +482,10 @@ void Agent::cluster_seen(ClusterView view) {
       if (std::find(list.begin(), list.end(), node) == list.end()) list.push_back(node);
     }
   }
+  if (view.activity_asked) {
+    facts_.cluster_busy = view.activity ? std::optional(view.activity->busy) : std::nullopt;
+    facts_.cluster_last_end = view.activity ? view.activity->last_end : std::nullopt;
+  }
   facts_.driver_absent = view.driver_absent;
   if (view.driver) {
     facts_.driver_known = true;

@@ -43,17 +43,20 @@ void ClusterWatch::schedule() {
 }
 
 bool ClusterWatch::open() {
-  if (jobs_ && nodes_ && agent_) return true;
+  if (jobs_ && nodes_ && agent_ && activity_) return true;
   const ray::Ports ports{assignment_.port_base};
   const ray::Endpoint dashboard{fmt::format("http://127.0.0.1:{}", ports.dashboard()), assignment_.ray_token_file};
   const ray::Endpoint agent{fmt::format("http://{}:{}", assignment_.address, ports.agent_http()), assignment_.ray_token_file};
   auto jobs = ray::JobsClient::create(dashboard);
   auto nodes = ray::NodesClient::create(dashboard);
   auto own = ray::AgentClient::create(agent);
-  if (!jobs || !nodes || !own) {
-    log::warn("cannot talk to the cluster: {}", (!jobs ? jobs.error() : !nodes ? nodes.error() : own.error()).text());
+  auto activity = ray::ActivityClient::create(dashboard);
+  const Error* why = !jobs ? &jobs.error() : !nodes ? &nodes.error() : !own ? &own.error() : !activity ? &activity.error() : nullptr;
+  if (why != nullptr) {
+    log::warn("cannot talk to the cluster: {}", why->text());
     return false;
   }
+  activity_ = std::move(*activity);
   jobs_ = std::move(*jobs);
   nodes_ = std::move(*nodes);
   agent_ = std::move(*own);
@@ -83,6 +86,7 @@ void ClusterWatch::ask() {
         view.rows = std::move(*rows);
       }
     }
+    if (assignment_.watch_idle.d > Duration(0) && head_agent_up_) ask_for_activity(now, view);
     if (follow_driver_ && assignment_.driver) {
       auto record = jobs_->get(assignment_.driver->submission_id);
       if (record) {
@@ -94,6 +98,13 @@ void ClusterWatch::ask() {
   }
   on_view_(std::move(view));
   schedule();
+}
+
+void ClusterWatch::ask_for_activity(MonoTime now, ClusterView& view) {
+  if (activity_at_ && now - *activity_at_ < assignment_.watch_idle.d) return;
+  activity_at_ = now;
+  view.activity_asked = true;
+  if (auto activity = activity_->look()) view.activity = *activity;
 }
 
 Result<void> ClusterWatch::put_packages(const model::DriverSpec& driver, ray::SubmitRequest& request) {

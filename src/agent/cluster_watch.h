@@ -4,6 +4,7 @@
 #include "base/executor.h"
 #include "model/agent_protocol.h"
 #include "node/machine.h"
+#include "ray/activity_client.h"
 #include "ray/jobs_client.h"
 #include "ray/nodes_client.h"
 
@@ -20,6 +21,8 @@ struct ClusterView {
   std::optional<bool> api_up;
   std::optional<bool> head_agent_up;
   std::optional<std::vector<ray::NodeRow>> rows;
+  bool activity_asked = false;
+  std::optional<ray::Activity> activity;
   bool driver_absent = false;  ///< the cluster says that it has no such job
   std::optional<ray::JobRecord> driver;
 };
@@ -53,6 +56,7 @@ class ClusterWatch {
   void ask();
   void schedule();
   bool open();
+  void ask_for_activity(MonoTime now, ClusterView& view);
   Result<void> put_packages(const model::DriverSpec& driver, ray::SubmitRequest& request);
 
   Executor& http_;
@@ -62,6 +66,7 @@ class ClusterWatch {
   std::unique_ptr<ray::JobsClient> jobs_;
   std::unique_ptr<ray::NodesClient> nodes_;
   std::unique_ptr<ray::AgentClient> agent_;
+  std::unique_ptr<ray::ActivityClient> activity_;
   Duration every_{0};
   Executor::TimerId timer_ = 0;
   bool closed_ = false;
@@ -70,6 +75,7 @@ class ClusterWatch {
   bool head_agent_up_ = false;
   std::size_t alive_ = 0;
   std::optional<MonoTime> rows_at_;
+  std::optional<MonoTime> activity_at_;
 };
 
 }  // namespace helio::agent

@@ -2,6 +2,7 @@
 // heliostat is for nobody; the cluster's token never reaches the browser.
 
 #include "api/browser.h"
+#include "api/cluster_forward.h"
 #include "api/log_text.h"
 #include "api/page.h"
 #include "api/visitor.h"
@@ -52,52 +53,6 @@ net::Response ask_to_log_in(const net::Request& request) {
   return out;
 }
 
-std::vector<std::string> segments_of(const std::string& rest) {
-  std::vector<std::string> out;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t end = std::min(rest.find('/', at), rest.size());
-    out.push_back(rest.substr(at, end - at));
-    if (end == rest.size()) return out;
-    at = end + 1;
-  }
-}
-
-/// Made anew from what was judged, so that the other side cannot read it in another way.
-std::string target_of(const std::vector<std::string>& segments, std::string_view target) {
-  std::string out;
-  for (const std::string& segment : segments) {
-    out += '/';
-    out += net::url_encode(segment);
-  }
-  const std::size_t question = target.find('?');
-  if (question != std::string_view::npos) out += target.substr(question);
-  return out;
-}
-
-/// Of a browser: Ray refuses writes that show any of them, because it cannot tell who sent them. We have.
-bool tells_of_a_browser(std::string_view name) {
-  static constexpr std::array<std::string_view, 4> kNames{"Referer", "Origin", "Access-Control-Request-Method",
-                                                          "Access-Control-Request-Headers"};
-  const auto same = [name](std::string_view ours) { return net::same_header(name, ours); };
-  constexpr std::size_t kPrefix = std::string_view("Sec-Fetch-").size();
-  return std::ranges::any_of(kNames, same) || (name.size() > kPrefix && net::same_header(name.substr(0, kPrefix), "Sec-Fetch-"));
-}
-
-void add_headers(const Dashboard& dashboard, const net::Request& request, bool looks, net::Forward& out) {
-  static constexpr std::array<std::string_view, 4> kOurs{"Authorization", "X-Ray-Authorization", "Cookie", "Host"};
-  out.headers.reserve(request.headers.size());
-  bool has_agent = false;
-  for (const auto& [name, value] : request.headers) {
-    const bool ours = std::ranges::any_of(kOurs, [&](std::string_view mine) { return net::same_header(name, mine); });
-    if (ours || (!looks && tells_of_a_browser(name))) continue;
-    has_agent = has_agent || net::same_header(name, "User-Agent");
-    out.headers.emplace_back(name, value);
-  }
-  if (!looks || !has_agent) out.set.emplace_back("User-Agent", "heliostat");  // Ray 2.9 fails without one
-  if (!dashboard.token.empty()) out.set.emplace_back("Authorization", "Bearer " + dashboard.token);
-}
-
 /// What a page of the cluster may reach in the browser: itself. Its code is the job's, and it shares our origin.
 std::string policy_of(const net::Request& request, const JobId& job) {
   std::string host(request.header("Host").value_or(""));
@@ -114,11 +69,6 @@ std::string policy_of(const net::Request& request, const JobId& job) {
       self, self, host, base_of(job), self, self);
 }
 
-net::Response unreachable(const Error& why) {
-  return net::problem(Error(why.code(), "the cluster's dashboard does not answer: " + why.message()),
-                      why.code() == ErrorCode::deadline_exceeded ? 504 : 502);
-}
-
 struct Wanted {
   JobId job;
   std::vector<std::string> segments;
@@ -128,14 +78,8 @@ struct Wanted {
 Result<Wanted> wanted_of(const net::Request& request) {
   Wanted out;
   out.job = JobId(request.params.at("id"));
-  out.segments = segments_of(request.params.at("rest"));
-  for (std::size_t i = 0; i < out.segments.size(); ++i) {
-    const std::string& segment = out.segments[i];
-    if (segment == "." || segment == "..") return fail(ErrorCode::invalid_argument, "dot segments are not allowed in the path");
-    // Some servers take them for nothing, and see another path than we.
-    if (segment.empty() && i + 1 < out.segments.size())
-      return fail(ErrorCode::invalid_argument, "empty segments are not allowed in the path");
-  }
+  HELIO_TRY(segments, segments_below(request));
+  out.segments = std::move(segments);
   // What opens a page must not be sent on to a cluster.
   if (request.query.contains("link")) return fail(ErrorCode::invalid_argument, "a link opens at {} and with GET", base_of(out.job));
   out.use = service::dashboard_use(request.method, out.segments);
@@ -162,11 +106,7 @@ Result<void> check(const Wanted& wanted, const Visitor& visitor, const Dashboard
 }
 
 std::unique_ptr<net::Forward> forward_to(const Wanted& wanted, const Dashboard& dashboard, const net::Request& request) {
-  auto out = std::make_unique<net::Forward>();
-  out->address = dashboard.address;
-  out->port = dashboard.port;
-  out->target = target_of(wanted.segments, request.target);
-  add_headers(dashboard, request, wanted.use == DashboardUse::look, *out);
+  auto out = forward_to_cluster(dashboard, request, wanted.segments, wanted.use == DashboardUse::look ? ClusterUse::look : ClusterUse::act);
   out->location_base = base_of(wanted.job);
   out->add.emplace_back("Content-Security-Policy", policy_of(request, wanted.job));
   out->add.emplace_back("Referrer-Policy", "same-origin");
@@ -184,7 +124,6 @@ std::unique_ptr<net::Forward> forward_to(const Wanted& wanted, const Dashboard& 
                "Access-Control-Allow-Origin",
                "Access-Control-Allow-Credentials",
                "X-Content-Type-Options"};
-  out->failed = unreachable;
   return out;
 }
 
@@ -297,6 +236,20 @@ net::Response add_slash(const net::Request& request) {
   return out;
 }
 
+/// /clusters/{cluster}/dashboard: by its name, whichever job has it now.
+net::Response by_name(Context& context, const net::Request& request) {
+  auto visitor = visitor_of(context.tokens, context.sessions, request, std::nullopt);
+  if (!visitor) return refuse(request, visitor.error());
+  if (!*visitor) return ask_to_log_in(request);
+  auto job = context.jobs.cluster("default", request.params.at("cluster"));
+  if (!job) return refuse(request, job.error());
+  net::Response out;
+  out.status = 303;
+  out.headers.emplace_back("Location", base_of(*job));
+  out.headers.emplace_back("Cache-Control", "no-store");
+  return out;
+}
+
 /// The whole log of the entrypoint, as text.
 net::Response log_of(Context& context, net::Request& request) {
   const JobId job(request.params.at("id"));
@@ -350,6 +303,9 @@ void mount_dashboard(net::Router& router, Context& context) {
   }
   router.add_websocket("/jobs/{id}/dashboard/{rest...}", [&context](net::Request& request) { return upgrade(context, request); });
   router.add("GET", "/jobs/{id}/dashboard", {}, [](net::Request& request) { return add_slash(request); });
+  for (const std::string_view path : {"/clusters/{cluster}/dashboard", "/clusters/{cluster}/dashboard/{rest...}"}) {
+    router.add("GET", std::string(path), {}, [&context](net::Request& request) { return by_name(context, request); });
+  }
   router.add("GET", "/jobs/{id}/log", {}, [&context](net::Request& request) { return log_of(context, request); });
 }
 

@@ -2,9 +2,14 @@
 
 #include "base/json/describe.h"
 
+#include <utility>
+
 namespace helio::api {
 
 BOOST_DESCRIBE_STRUCT(PreviewView, (), (spec, gang, total, warnings, starts_now, would))
+BOOST_DESCRIBE_STRUCT(ClusterInput, (),
+                      (name, workspace, queue, priority, image, head, workers, env, mounts, retries, limits, retention, labels, log_limit,
+                       disk_limit))
 BOOST_DESCRIBE_STRUCT(ExplanationView, (), (job, state, reason, position, ahead, constraint, would_help, lines))
 BOOST_DESCRIBE_STRUCT(EventView, (), (revision, at, actor, type, message, kind, id, workspace, job, data))
 BOOST_DESCRIBE_STRUCT(StreamView, (), (attempt, node, stream, kind, size, durable, first_at, last_at, ended, sealed, stored))
@@ -27,6 +32,27 @@ BOOST_DESCRIBE_STRUCT(ProblemView, (), (type, title, status, code, detail, path,
 
 PreviewView view(const service::Preview& preview) {
   return {preview.spec, preview.gang, preview.total, preview.warnings, preview.starts_now, preview.would};
+}
+
+model::JobSpec spec_of(ClusterInput input) {
+  model::JobSpec out;
+  out.type = model::JobType::cluster;
+  out.name = std::move(input.name);
+  out.workspace = std::move(input.workspace);
+  out.queue = std::move(input.queue);
+  out.priority = input.priority;
+  out.image = std::move(input.image);
+  out.head = std::move(input.head);
+  out.workers = std::move(input.workers);
+  out.env = std::move(input.env);
+  out.mounts = std::move(input.mounts);
+  out.retries = input.retries;
+  out.limits = input.limits;
+  out.retention = input.retention;
+  out.labels = std::move(input.labels);
+  out.log_limit = input.log_limit;
+  out.disk_limit = input.disk_limit;
+  return out;
 }
 
 ExplanationView view(const service::Explanation& e) {
@@ -58,6 +84,7 @@ json::Value node_schema(json::Schemas& schemas) {
 }  // namespace helio::api
 
 HELIO_JSON_DEFINE(helio::api::PreviewView)
+HELIO_JSON_DEFINE(helio::api::ClusterInput)
 HELIO_JSON_DEFINE(helio::api::ExplanationView)
 HELIO_JSON_DEFINE(helio::api::EventView)
 HELIO_JSON_DEFINE(helio::api::StreamView)

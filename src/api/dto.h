@@ -26,6 +26,27 @@ struct PreviewView {
 };
 PreviewView view(const service::Preview& preview);
 
+/// Body of POST /v1/clusters: a job's spec without what only jobs have.
+struct ClusterInput {
+  static constexpr std::array kRequired{std::string_view("name")};
+  std::string name;  ///< 1 to 63 of a-z, 0-9 and -; no other cluster that lives has it
+  std::string workspace = "default";
+  std::string queue = "default";
+  std::int32_t priority = 5;
+  std::string image = "default";
+  model::HeadSpec head;
+  std::vector<model::WorkerGroup> workers;
+  std::vector<model::EnvVar> env;
+  std::vector<model::Mount> mounts;
+  model::RetryPolicy retries;
+  model::Limits limits;
+  model::Retention retention;
+  std::map<std::string, std::string> labels;
+  Bytes log_limit = 4_GiB;
+  Bytes disk_limit{0};
+};
+model::JobSpec spec_of(ClusterInput input);
+
 struct ExplanationView {
   JobId job;
   model::JobState state = model::JobState::queued;
@@ -181,6 +202,7 @@ struct ProblemView {
 }  // namespace helio::api
 
 HELIO_JSON(helio::api::PreviewView)
+HELIO_JSON(helio::api::ClusterInput)
 HELIO_JSON(helio::api::ExplanationView)
 HELIO_JSON(helio::api::EventView)
 HELIO_JSON(helio::api::StreamView)

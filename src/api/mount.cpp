@@ -41,6 +41,16 @@ Result<service::Caller> admit(Context& context, const Route& route, const net::R
   return std::move(caller);
 }
 
+/// A long-lived cluster is a job: where its name stands, everything that follows works with the job's id.
+Result<void> find_cluster(Context& context, net::Request& request) {
+  const auto name = request.params.find("cluster");
+  if (name == request.params.end()) return {};
+  const auto workspace = request.query.find("workspace");
+  HELIO_TRY(job, context.jobs.cluster(workspace == request.query.end() ? "default" : workspace->second, name->second));
+  request.params["id"] = job.value;
+  return {};
+}
+
 /// And to this job?
 Result<void> authorise_owner(Context& context, const Route& route, Call& call) {
   if (!route.access || !route.access->by_owner) return {};
@@ -92,6 +102,7 @@ Result<net::Response> serve(Context& context, const Route& route, net::Request& 
   HELIO_CHECK_OK(check_params(request));
   HELIO_CHECK_OK(check_query(route, request));
   HELIO_CHECK_OK(check_body(route, request));
+  HELIO_CHECK_OK(find_cluster(context, request));
   Call call(request, std::move(caller));
   HELIO_CHECK_OK(authorise_owner(context, route, call));
   return route.handle(context, call);

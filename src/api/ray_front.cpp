@@ -441,6 +441,14 @@ constexpr std::array kRoutes{
 
 }  // namespace
 
+std::expected<service::Caller, net::Response> ray_caller(Context& context, const net::Request& request, Verb verb, Kind kind) {
+  auto caller = admit(context, request, verb, kind);
+  if (!caller) return std::unexpected(plain(caller.error()));
+  return std::move(*caller);
+}
+
+net::Response ray_refusal(const Error& error, int status) { return plain({status, text_of(error)}); }
+
 void mount_ray_front(net::Router& router, Context& context) {
   for (const RayRoute& route : kRoutes) {
     net::RouteOptions options;
@@ -461,6 +469,7 @@ void mount_ray_front(net::Router& router, Context& context) {
       return reply ? std::move(*reply) : plain(reply.error());
     });
   }
+  mount_cluster_jobs(router, context);
   router.add_websocket("/ray/{workspace}/api/jobs/{id}/logs/tail", [&context](net::Request& request) { return tail(context, request); });
 }
 

@@ -16,6 +16,7 @@ std::unexpected<Error> bad_query(const std::string& name, const std::string& mes
 Routes all_routes() {
   Routes routes;
   add_job_routes(routes);
+  add_cluster_routes(routes);
   add_log_routes(routes);
   add_exec_routes(routes);
   add_file_routes(routes);

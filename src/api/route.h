@@ -120,6 +120,7 @@ Routes all_routes();
 
 // One per resource.
 void add_job_routes(Routes& routes);
+void add_cluster_routes(Routes& routes);
 void add_log_routes(Routes& routes);
 void add_exec_routes(Routes& routes);
 void add_file_routes(Routes& routes);

@@ -90,8 +90,9 @@ int run_program(std::vector<std::string> args) {
   app.add_option("--ca", context->roots, "PEM file of certificates to trust for https (default: $HELIOSTAT_CA, else the system's)");
   app.add_option("--home", context->home.root, "data folder (default: $HELIOSTAT_HOME, else ~/.heliostat)");
   app.set_version_flag("--version", std::string("helio ") + HELIO_VERSION);
-  for (const auto add : {add_submit_commands, add_job_commands, add_log_commands, add_dashboard_command, add_file_commands,
-                         add_pool_commands, add_token_commands, add_system_commands, add_doctor_command, add_completion_commands}) {
+  for (const auto add :
+       {add_submit_commands, add_job_commands, add_cluster_commands, add_log_commands, add_dashboard_command, add_file_commands,
+        add_pool_commands, add_token_commands, add_system_commands, add_doctor_command, add_completion_commands}) {
     add(app, *context);
   }
   if (args.empty()) {

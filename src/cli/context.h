@@ -50,6 +50,7 @@ void print_document(const Context& context, const json::Value& value);
 void add_system_commands(CLI::App& app, Context& context);
 void add_submit_commands(CLI::App& app, Context& context);
 void add_job_commands(CLI::App& app, Context& context);
+void add_cluster_commands(CLI::App& app, Context& context);
 void add_log_commands(CLI::App& app, Context& context);
 void add_dashboard_command(CLI::App& app, Context& context);
 void add_pool_commands(CLI::App& app, Context& context);

@@ -36,12 +36,6 @@ struct PsFlags {
   bool ids = false;
 };
 
-std::string shape_of(const model::JobSpec& spec) {
-  std::int64_t workers = 0;
-  for (const model::WorkerGroup& group : spec.workers) workers += group.count;
-  return fmt::format("1+{}", workers);
-}
-
 std::string why_of(const model::Job& job) {
   if (job.state == model::JobState::succeeded) return {};
   if (is_terminal(job.state) && job.verdict) return job.verdict->cause + ": " + job.verdict->message;
@@ -63,8 +57,9 @@ Result<int> ps(const Context& context, const PsFlags& flags) {
   Table table({"JOB", "NAME", "STATE", "NODES", "TRIES", "AGE", "TOOK", "WHY"});
   for (const model::Job& job : jobs) {
     const Timestamp end = job.finished.value_or(now());
-    table.row({job.id.value, one_line(job.spec.name, 24), std::string(json::enum_name(job.state)), shape_of(job.spec),
-               std::to_string(job.attempts), short_age(now() - job.created), stage_time(end - job.created),
+    const bool cluster = job.spec.type == model::JobType::cluster;
+    table.row({job.id.value, one_line(job.spec.name, 24) + (cluster ? " (cluster)" : ""), std::string(json::enum_name(job.state)),
+               shape_of(job.spec), std::to_string(job.attempts), short_age(now() - job.created), stage_time(end - job.created),
                one_line(why_of(job), kReasonWidth)});
   }
   table.print();

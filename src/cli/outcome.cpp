@@ -70,6 +70,12 @@ int exit_code_of(const model::Job& job) {
   return kExitPlatform;
 }
 
+std::string shape_of(const model::JobSpec& spec) {
+  std::int64_t workers = 0;
+  for (const model::WorkerGroup& group : spec.workers) workers += group.count;
+  return fmt::format("1+{}", workers);
+}
+
 std::string mark_label(std::string_view mark) {
   const MarkText* text = mark_text(mark);
   return text == nullptr ? spaced(mark) : std::string(text->label);

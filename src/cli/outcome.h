@@ -16,6 +16,9 @@ int exit_code_of(const model::Job& job);
 /// "Ray's GCS up" for the mark gcs_up; unknown marks by their own name.
 std::string mark_label(std::string_view mark);
 
+/// Nodes, as "1+2": the head and its workers.
+std::string shape_of(const model::JobSpec& spec);
+
 struct Stage {
   std::string name;
   Duration took{0};

@@ -240,11 +240,9 @@ Result<void> apply_entrypoint(const SpecFlags& flags, const std::vector<std::str
 }
 
 Result<void> apply_policies(const SpecFlags& flags, json::Object& spec) {
-  const std::pair<const char*, const std::string*> limits[] = {{"run", &flags.max_run_time},
-                                                               {"total", &flags.total_time},
-                                                               {"pending", &flags.pending_deadline},
-                                                               {"readiness", &flags.readiness},
-                                                               {"stop_grace", &flags.stop_grace}};
+  const std::pair<const char*, const std::string*> limits[] = {{"run", &flags.max_run_time},         {"total", &flags.total_time},
+                                                               {"pending", &flags.pending_deadline}, {"readiness", &flags.readiness},
+                                                               {"stop_grace", &flags.stop_grace},    {"idle", &flags.idle}};
   for (const auto& [name, value] : limits) {
     if (!value->empty()) child(spec, "limits")[name] = *value;
   }
@@ -290,16 +288,15 @@ Result<json::Value> read_document(const std::string& path) {
   return value;
 }
 
-Result<json::Object> build_spec(const SpecFlags& flags, const std::vector<std::string>& argv, const Environment& environment) {
+Result<json::Object> build_cluster_spec(const SpecFlags& flags, const Environment& environment) {
   json::Object spec;
   if (!flags.file.empty()) {
     HELIO_TRY(document, read_document(flags.file));
-    if (!document.is_object()) return fail(ErrorCode::invalid_argument, "{} must hold one job: an object with an entrypoint", flags.file);
+    if (!document.is_object()) return fail(ErrorCode::invalid_argument, "{} must hold one object", flags.file);
     spec = std::move(document.get_object());
   }
   set_text(spec, "name", flags.name);
   set_text(spec, "image", flags.image);
-  set_text(spec, "completion", flags.completion);
   set_text(spec, "disk_limit", flags.disk_limit);
   set_text(spec, "log_limit", flags.log_limit);
   if (flags.priority) spec["priority"] = *flags.priority;
@@ -307,15 +304,21 @@ Result<json::Object> build_spec(const SpecFlags& flags, const std::vector<std::s
   if (flags.head_schedulable) child(spec, "head")["schedulable"] = true;
   HELIO_CHECK_OK(apply_workers(flags, spec));
   HELIO_CHECK_OK(apply_env(flags, environment, spec));
-  HELIO_CHECK_OK(apply_requirements(flags, spec));
-  HELIO_CHECK_OK(apply_runtime_env(flags, spec));
-  HELIO_CHECK_OK(apply_entrypoint(flags, argv, spec));
   HELIO_CHECK_OK(apply_policies(flags, spec));
   HELIO_CHECK_OK(apply_mounts(flags, spec));
   for (const std::string& text : flags.labels) {
     HELIO_TRY(pair, key_value("--label", text));
     child(spec, "labels")[pair.first] = pair.second;
   }
+  return spec;
+}
+
+Result<json::Object> build_spec(const SpecFlags& flags, const std::vector<std::string>& argv, const Environment& environment) {
+  HELIO_TRY(spec, build_cluster_spec(flags, environment));
+  set_text(spec, "completion", flags.completion);
+  HELIO_CHECK_OK(apply_requirements(flags, spec));
+  HELIO_CHECK_OK(apply_runtime_env(flags, spec));
+  HELIO_CHECK_OK(apply_entrypoint(flags, argv, spec));
   return spec;
 }
 

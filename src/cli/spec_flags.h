@@ -33,6 +33,7 @@ struct SpecFlags {
   std::string max_run_time;
   std::string total_time;
   std::string pending_deadline;
+  std::string idle;  ///< of a long-lived cluster
   std::string readiness;
   std::string stop_grace;
   std::vector<std::string> retries;  ///< class=n
@@ -53,6 +54,9 @@ using Environment = std::function<std::optional<std::string>(const std::string&)
 /// `argv` is what stood after "--". Local paths in runtime_env stay as they are: upload_code() replaces them.
 /// Errors: invalid_argument naming the flag, not_found for a missing file.
 Result<json::Object> build_spec(const SpecFlags& flags, const std::vector<std::string>& argv, const Environment& environment);
+
+/// The document that POST /v1/clusters takes: what has to do with a shape, nodes and limits. Errors as build_spec().
+Result<json::Object> build_cluster_spec(const SpecFlags& flags, const Environment& environment);
 
 /// A YAML or JSON document, by its content. Errors name the file.
 Result<json::Value> read_document(const std::string& path);

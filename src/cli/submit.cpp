@@ -7,12 +7,12 @@
 #include "cli/follow.h"
 #include "cli/hints.h"
 #include "cli/spec_flags.h"
+#include "cli/spec_options.h"
 #include "cli/table.h"
 #include "cli/upload.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 namespace helio::cli {
@@ -24,11 +24,6 @@ struct SubmitFlags {
   bool follow = false;  ///< submit: as run does
   bool quiet = false;   ///< run: no stages
 };
-
-std::optional<std::string> from_environment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 void say(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 
@@ -187,16 +182,15 @@ Result<int> run(const Context& context, const SubmitFlags& flags) {
   return follow_to_end(context, job.id.value, {.stages = !flags.quiet});
 }
 
-void add_shape_options(CLI::App& command, SpecFlags& f) {
-  command.add_option("--workers", f.workers, "worker nodes: N, N:FLAVOR, or name=NAME,count=N,flavor=FLAVOR for each group")
-      ->allow_extra_args(false)
-      ->group("Shape");
-  command.add_option("--head-flavor", f.head_flavor, "flavor of the head")->group("Shape");
-  command.add_flag("--head-schedulable", f.head_schedulable, "let tasks run on the head too")->group("Shape");
-  command.add_option("--image", f.image, "image that every node runs in (default: default)")->group("Shape");
+void add_entrypoint_options(CLI::App& command, SpecFlags& f) {
   command.add_option("--num-cpus", f.num_cpus, "CPUs that the entrypoint asks Ray for: places it on a worker")->group("Shape");
   command.add_option("--num-gpus", f.num_gpus, "GPUs that the entrypoint asks Ray for")->group("Shape");
   command.add_option("--memory", f.memory, "memory that the entrypoint asks Ray for, such as 2GiB")->group("Shape");
+  command.add_option("--script", f.script, "file whose content is the entrypoint")->group("Code");
+  command.add_option("--language", f.language, "of --script: bash, sh, python (default: by its suffix)")->group("Code");
+  command.add_option("--command", f.command, "entrypoint as one shell line, instead of words after --")->group("Code");
+  command.add_option("--name", f.name, "name of the job (default: from its entrypoint)")->group("Policy");
+  command.add_option("--completion", f.completion, "driver (default) or all: whose exit decides")->group("Policy");
 }
 
 void add_code_options(CLI::App& command, SpecFlags& f) {
@@ -207,47 +201,17 @@ void add_code_options(CLI::App& command, SpecFlags& f) {
   command.add_option("--exclude", f.excludes, "pattern of files to leave out of uploads (repeatable)")
       ->allow_extra_args(false)
       ->group("Code");
-  command.add_option("--script", f.script, "file whose content is the entrypoint")->group("Code");
-  command.add_option("--language", f.language, "of --script: bash, sh, python (default: by its suffix)")->group("Code");
-  command.add_option("--command", f.command, "entrypoint as one shell line, instead of words after --")->group("Code");
   command.add_option("--pip", f.pip, "package to install for the job, such as requests==2.32 (repeatable)")
       ->allow_extra_args(false)
       ->group("Code");
   command.add_option("--requirements", f.requirements, "file of packages to install")->group("Code");
   command.add_option("--runtime-env", f.runtime_env, "Ray's runtime_env: JSON, or a YAML or JSON file")->group("Code");
-  command.add_option("--env", f.env, "variable of every node: NAME=VALUE, or NAME to take yours (repeatable)")
-      ->allow_extra_args(false)
-      ->group("Code");
-  command.add_option("--secret-env", f.secret_env, "the same, sealed and shown as *** everywhere (repeatable)")
-      ->allow_extra_args(false)
-      ->group("Code");
-  command.add_option("--env-file", f.env_files, "file of NAME=VALUE lines (repeatable)")->allow_extra_args(false)->group("Code");
-  command.add_option("--mount", f.mounts, "host folder: SOURCE[:TARGET][:ro], where the pool allows it (repeatable)")
-      ->allow_extra_args(false)
-      ->group("Code");
-}
-
-void add_policy_options(CLI::App& command, SpecFlags& f) {
-  command.add_option("--name", f.name, "name of the job (default: from its entrypoint)")->group("Policy");
-  command.add_option("--priority", f.priority, "1 to 9, 9 first (default 5)")->group("Policy");
-  command.add_option("--max-run-time", f.max_run_time, "of one attempt's entrypoint, such as 2h")->group("Policy");
-  command.add_option("--max-total-time", f.total_time, "over all attempts")->group("Policy");
-  command.add_option("--pending-deadline", f.pending_deadline, "give up after so long in the queue")->group("Policy");
-  command.add_option("--readiness", f.readiness, "all nodes must be alive by then (default 10m)")->group("Policy");
-  command.add_option("--stop-grace", f.stop_grace, "between the stop signal and the kill (default 30s)")->group("Policy");
-  command.add_option("--retries", f.retries, "CLASS=N: further attempts for platform, node, unknown, user (repeatable)")
-      ->allow_extra_args(false)
-      ->group("Policy");
-  command.add_option("--retain", f.retain, "keep nodes after the end: head=10m or all=10m")->group("Policy");
-  command.add_option("--completion", f.completion, "driver (default) or all: whose exit decides")->group("Policy");
-  command.add_option("--disk-limit", f.disk_limit, "of a node's folder, such as 5GiB")->group("Policy");
-  command.add_option("--log-limit", f.log_limit, "of all logs of an attempt")->group("Policy");
-  command.add_option("--label", f.labels, "KEY=VALUE for people and tools (repeatable)")->allow_extra_args(false)->group("Policy");
 }
 
 void add_spec_options(CLI::App& command, SubmitFlags& flags) {
-  add_shape_options(command, flags.spec);
+  add_node_options(command, flags.spec);
   add_code_options(command, flags.spec);
+  add_entrypoint_options(command, flags.spec);
   add_policy_options(command, flags.spec);
   command.add_flag("--dry-run", flags.dry_run, "show the resolved spec and what would happen; nothing is stored or uploaded");
 }

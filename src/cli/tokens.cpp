@@ -127,13 +127,14 @@ Result<int> revoke_tokens(const Context& context, const std::vector<std::string>
 
 /// Lines for a shell, after which Ray's own clients talk to this daemon. Old ones know neither RAY_API_SERVER_ADDRESS (before 2.49;
 /// RAY_ADDRESS would lead ray.init() astray) nor RAY_AUTH_TOKEN (before 2.52; RAY_JOB_HEADERS is for `ray job` alone).
-Result<int> print_environment(const Context& context, const std::string& ray, const std::string& workspace) {
+Result<int> print_environment(const Context& context, const std::string& ray, const std::string& workspace, const std::string& cluster) {
   const auto version = model::parse_ray_version(ray.empty() ? "2.60" : ray);
   if (!version) return fail(ErrorCode::invalid_argument, "--ray takes a version such as 2.30.0, not '{}'", ray);
   HELIO_TRY(api, ApiClient::connect(context));
   HELIO_CHECK_OK(api->get("/v1/jobs?limit=1"));  // the token is right
   HELIO_TRY(token, token_of(context));
-  const std::string address = api->url() + "/ray/" + workspace;
+  if (!cluster.empty()) HELIO_CHECK_OK(api->get("/v1/clusters/" + net::url_encode(cluster)));
+  const std::string address = api->url() + "/ray/" + workspace + (cluster.empty() ? "" : "/clusters/" + cluster);
   const bool old = *version < model::RayVersion{2, 49};
   fmt::print("export {}='{}'\n", old ? "RAY_ADDRESS" : "RAY_API_SERVER_ADDRESS", address);
   if (*version < model::kRayTokens) {
@@ -149,13 +150,15 @@ Result<int> print_environment(const Context& context, const std::string& ray, co
 void add_login_command(CLI::App& app, Context& context) {
   const auto ray = std::make_shared<std::string>();
   const auto workspace = std::make_shared<std::string>("default");
+  const auto cluster = std::make_shared<std::string>();
   const auto env = std::make_shared<bool>(false);
   CLI::App* login = app.add_subcommand("login", "let Ray's own clients (ray job submit, …) talk to this daemon");
   login->add_flag("--env", *env, "print the lines that set a shell's environment: eval \"$(helio login --env)\" (what it does anyway)");
   login->add_option("--ray", *ray, "version of the Ray that will be the client (default: a new one)");
   login->add_option("--workspace", *workspace, "default");
-  login->callback([&context, env, ray, workspace] {
-    context.action = [&context, ray, workspace] { return print_environment(context, *ray, *workspace); };
+  login->add_option("--cluster", *cluster, "a long-lived cluster: jobs go into it instead of getting one of their own");
+  login->callback([&context, env, ray, workspace, cluster] {
+    context.action = [&context, ray, workspace, cluster] { return print_environment(context, *ray, *workspace, *cluster); };
   });
 }
 

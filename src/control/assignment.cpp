@@ -15,6 +15,8 @@ constexpr Bytes kHeadReserve{768LL << 20};  ///< Ray's own processes, before tas
 constexpr Bytes kWorkerReserve = 256_MiB;
 constexpr Bytes kNodeDisk = 10_GiB;
 constexpr int kMasterPort = 29500;
+constexpr Duration kLookMost = 1s;  ///< at the use of a long-lived cluster: no more often, and no less
+constexpr Duration kLookLeast = 10s;
 constexpr std::string_view kPackageScheme = "helio://packages/";
 
 struct Rows {
@@ -283,7 +285,10 @@ Result<model::Assignment> build_assignment(store::ReadTx& tx, const AssignmentCo
   out.env = std::move(env);
   out.ray = rows.job.spec.ray;
   out.stop_grace = rows.job.spec.limits.stop_grace;
-  if (head) out.driver = driver(rows, context);
+  const bool is_cluster = rows.job.spec.type == model::JobType::cluster;
+  if (head && !is_cluster) out.driver = driver(rows, context);
+  const Duration idle = rows.job.spec.limits.idle.value_or(Span{0s}).d;
+  if (head && is_cluster && idle > Duration(0)) out.watch_idle.d = std::clamp<Duration>(idle / 6, kLookMost, kLookLeast);
   out.stop_driver = head && rows.node.stop_driver;
   const Bytes pool_disk = context.settings.pool.node_disk.n > 0 ? context.settings.pool.node_disk : kNodeDisk;
   out.disk_limit = rows.job.spec.disk_limit.n > 0 ? rows.job.spec.disk_limit : pool_disk;

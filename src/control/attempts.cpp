@@ -19,6 +19,7 @@ using model::Phase;
 constexpr Duration kStopMargin = 20s;     ///< on top of the grace, for an agent that does not answer
 constexpr Duration kSubmittedMax = 960s;  ///< Ray gives up on a job that does not start after 900 s
 constexpr Duration kKeptLogs = 10s;       ///< a node that is kept goes on writing; its driver's log is long complete
+constexpr Duration kHeardFor = 15s;       ///< an agent that is back has told its state again by then
 constexpr std::string_view kAskedMark = "stop_asked";
 /// Marks of the head that are the attempt's too.
 constexpr std::array<std::string_view, 7> kHeadMarks{"ray_exec",  "gcs_up",     "api_up",    "nodes_alive",
@@ -34,6 +35,10 @@ const model::Mark* find_mark(const model::Node& node, std::string_view name) {
   const auto found = std::ranges::find(node.status.marks, name, &model::Mark::name);
   return found == node.status.marks.end() ? nullptr : &*found;
 }
+
+bool is_cluster(const Draft& draft) { return draft.job->value.spec.type == model::JobType::cluster; }
+
+std::string_view running_text(const Draft& draft) { return is_cluster(draft) ? "the cluster is ready" : "the entrypoint is running"; }
 
 /// The driver may have been handed to the cluster.
 bool driver_active(const model::DriverStatus& driver) { return driver.phase != DriverPhase::none && driver.phase != DriverPhase::ended; }
@@ -103,7 +108,7 @@ Decision settle(Draft& draft, model::Verdict verdict) {
 
 AttemptState end_state(const model::Verdict& verdict) {
   if (verdict.cause == cause::kSucceeded) return AttemptState::succeeded;
-  if (verdict.cause == cause::kStoppedUser) return AttemptState::stopped;
+  if (verdict.cause == cause::kStoppedUser || verdict.cause == cause::kStoppedIdle) return AttemptState::stopped;
   if (verdict.cause == cause::kAgentDied || verdict.cause == cause::kHostReboot) return AttemptState::lost;
   return AttemptState::failed;
 }
@@ -206,6 +211,30 @@ std::string unready(const Draft& draft) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+/// A long-lived cluster that nobody uses ends by itself. While its agent is away nobody knows, so it stays; when it is back, what it said
+/// before it was away proves nothing.
+void check_idle(Draft& draft, const model::Node& head) {
+  Tracked<model::Job>& job = *draft.job;
+  const Duration limit = job->spec.limits.idle.value_or(Span{0s}).d;
+  if (!is_cluster(draft) || limit <= Duration(0)) return;
+  const std::string heard = "idle-heard/" + draft.attempt->value.id.value;
+  if (!head.connected) return draft.forget_deadline(heard);
+  const std::optional<Timestamp> since = head.status.idle_since;
+  const auto deadline = [&](Timestamp from) { return fmt::format("idle/{}/{}", draft.attempt->value.id.value, from.us); };
+  if (job->idle_since != since) {
+    if (job->idle_since) draft.forget_deadline(deadline(*job->idle_since));
+    job->idle_since = since;
+    const std::string message =
+        since ? fmt::format("nothing runs in it; it is shut down at {} unless something does", format_time(*since + limit))
+              : std::string("something runs in it");
+    draft.touch(job, since ? "cluster.idle" : "cluster.busy", message);
+  }
+  const bool fresh = draft.passed(heard, draft.now(), kHeardFor);
+  if (!since || !draft.passed(deadline(*since), *since, limit) || !fresh) return;
+  decide_to_end(draft, cause::kStoppedIdle, fmt::format("nothing ran in the cluster for {} (limits.idle)", format_duration(limit)),
+                draft.now());
+}
+
 void check_deadlines(Draft& draft, const Tracked<model::Node>& head) {
   Tracked<model::Attempt>& attempt = *draft.attempt;
   const model::Limits& limits = draft.job->value.spec.limits;
@@ -215,9 +244,11 @@ void check_deadlines(Draft& draft, const Tracked<model::Node>& head) {
   if (attempt->state == AttemptState::running) {
     if (limits.run.d > Duration(0) && draft.passed("run" + suffix, attempt->state_since, limits.run.d)) {
       decide_to_end(draft, cause::kDeadlineRun,
-                    fmt::format("the entrypoint ran longer than limits.run ({})", format_duration(limits.run.d)), draft.now());
+                    fmt::format("the {} ran longer than limits.run ({})", is_cluster(draft) ? "cluster" : "entrypoint",
+                                format_duration(limits.run.d)),
+                    draft.now());
     }
-    return;
+    return check_idle(draft, head.value);
   }
   if (phase == DriverPhase::pending) {
     if (draft.passed("submitted" + suffix, draft.marked("submitted").value_or(draft.now()), kSubmittedMax)) {
@@ -249,9 +280,10 @@ void check_stop(Draft& draft) {
 void advance(Draft& draft, const Tracked<model::Node>& head) {
   const AttemptState state = draft.attempt->value.state;
   const DriverPhase phase = head->status.driver.phase;
-  const bool runs = phase == DriverPhase::running || phase == DriverPhase::stopping || draft.marked("first_line");
+  const bool runs = is_cluster(draft) ? head->status.reached >= Phase::checked
+                                      : phase == DriverPhase::running || phase == DriverPhase::stopping || draft.marked("first_line");
   if (runs && state < AttemptState::running) {
-    draft.go(AttemptState::running, "the entrypoint is running");
+    draft.go(AttemptState::running, std::string(running_text(draft)));
   } else if (state == AttemptState::admitted) {
     const bool made = std::ranges::any_of(
         draft.nodes, [](const auto& node) { return node->fact.state == model::ProviderState::running || node->status.sequence > 0; });
@@ -261,7 +293,7 @@ void advance(Draft& draft, const Tracked<model::Node>& head) {
   if (away != draft.nodes.end()) {
     draft.explain(*draft.attempt, fmt::format("{}: {}", name_of(away->value), (*away)->reason));
   } else if (draft.attempt->value.state == AttemptState::running) {
-    draft.explain(*draft.attempt, draft.attempt->value.stop_asked ? "stopping the entrypoint" : "the entrypoint is running");
+    draft.explain(*draft.attempt, draft.attempt->value.stop_asked ? "stopping the entrypoint" : std::string(running_text(draft)));
   } else if (!head->status.step.empty()) {
     draft.explain(*draft.attempt, head->status.step);
   }

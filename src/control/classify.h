@@ -25,7 +25,7 @@ struct NodeFacts {
 
 /// Something that we asked for ourselves: a stop or a deadline.
 struct Asked {
-  std::string cause;    ///< stopped.user or deadline.*
+  std::string cause;    ///< stopped.user, stopped.idle or deadline.*
   std::string message;  ///< whole, with what to do next
   Timestamp at;
 };

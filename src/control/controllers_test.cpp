@@ -1,5 +1,6 @@
 #include "control/controllers.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace helio::control {
@@ -237,6 +238,97 @@ TEST(Controllers, StopGivesTheGraceAndIsBounded) {
   stage.dies(stage.head());
   EXPECT_EQ(stage.aggregate.job->state, JobState::stopped);
   EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kStoppedUser);
+}
+
+/// A long-lived cluster whose nodes are all alive, to be shut down after ten minutes without use.
+struct ClusterStage : Stage {
+  ClusterStage() {
+    aggregate.job->spec.type = model::JobType::cluster;
+    aggregate.job->spec.limits.idle = Span{10min};
+    up();
+    for (auto& [index, node] : aggregate.nodes) {
+      node.state = NodeState::serving;
+      node.status.reached = index == 0 ? Phase::checked : Phase::driving;
+    }
+    head().status.marks = {{"nodes_alive", clock.now()}, {"api_up", clock.now()}};
+    run();
+  }
+  void idle_since(std::optional<Timestamp> at) {
+    head().status.idle_since = at;
+    run();
+  }
+};
+
+TEST(Controllers, AClusterRunsWhenItsNodesAreAliveAndEndsByAStop) {
+  ClusterStage stage;
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running);
+  EXPECT_EQ(stage.aggregate.job->state, JobState::running);
+  EXPECT_EQ(stage.aggregate.job->reason, "ready");
+  stage.clock.advance(48h);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.job->state, JobState::running) << "it has no end of its own";
+  stage.aggregate.job->stop = model::StopReason::user;
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::ending) << "there is no driver to wait for";
+  stage.dies(stage.worker());
+  stage.dies(stage.head());
+  EXPECT_EQ(stage.aggregate.job->state, JobState::stopped);
+  EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kStoppedUser);
+}
+
+TEST(Controllers, AClusterThatNobodyUsesIsShutDownAndSaysSoBefore) {
+  ClusterStage stage;
+  stage.idle_since(stage.clock.now());
+  EXPECT_THAT(stage.aggregate.job->reason, testing::StartsWith("idle since "));
+  EXPECT_EQ(stage.aggregate.job->idle_since, stage.clock.now());
+  stage.clock.advance(6min);
+  stage.run();
+  EXPECT_THAT(stage.aggregate.job->reason, testing::StartsWith("about to be shut down: idle since "));
+  stage.idle_since(std::nullopt);
+  EXPECT_EQ(stage.aggregate.job->reason, "ready") << "somebody came";
+  stage.clock.advance(30min);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.job->state, JobState::running);
+
+  stage.idle_since(stage.clock.now());
+  stage.clock.advance(9min);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running);
+  stage.clock.advance(61s);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::ending);
+  stage.dies(stage.worker());
+  stage.dies(stage.head());
+  EXPECT_EQ(stage.aggregate.job->state, JobState::stopped);
+  EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kStoppedIdle);
+  EXPECT_FALSE(stage.aggregate.job->idle_since);
+}
+
+TEST(Controllers, AClusterWhoseAgentIsAwayIsNotTakenForIdle) {
+  ClusterStage stage;
+  stage.idle_since(stage.clock.now());
+  stage.head().connected = false;
+  stage.clock.advance(11min);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running);
+  stage.head().connected = true;
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running) << "it has not said anything yet";
+  stage.idle_since(std::nullopt);
+  stage.clock.advance(16s);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running) << "it had been used meanwhile";
+  stage.idle_since(stage.clock.now() - 11min);
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::ending);
+}
+
+TEST(Controllers, AClusterThatLosesANodeIsMadeAgain) {
+  ClusterStage stage;
+  stage.idle_since(stage.clock.now());
+  stage.dies(stage.worker());
+  stage.dies(stage.head());
+  EXPECT_EQ(stage.aggregate.job->state, JobState::restarting);
+  EXPECT_FALSE(stage.aggregate.job->idle_since);
 }
 
 TEST(Controllers, StopInTheQueueIsImmediate) {

@@ -35,6 +35,22 @@ std::string total_text(const model::Job& job) {
   return fmt::format("the job took longer than limits.total ({})", format_duration(job.spec.limits.total.d));
 }
 
+constexpr Duration kIdleNotice = 5min;  ///< its users are told again so long before an idle cluster is shut down, or half its limit
+
+/// What a job that runs is doing. Who has a long-lived cluster is told when it will be shut down, and again shortly before.
+std::string running_reason(Draft& draft) {
+  const model::Job& job = draft.job->value;
+  if (job.spec.type == model::JobType::job) return "the entrypoint is running";
+  if (!job.idle_since || !job.spec.limits.idle) return "ready";
+  const Duration limit = job.spec.limits.idle->d;
+  const Duration notice = std::min(kIdleNotice, limit / 2);
+  const std::string name = fmt::format("idle-notice/{}/{}", draft.attempt->value.id.value, job.idle_since->us);
+  const bool soon = draft.passed(name, *job.idle_since, limit - notice);
+  return fmt::format("{}idle since {}; it is shut down at {} unless something runs in it (limits.idle {})",
+                     soon ? "about to be shut down: " : "", format_time(*job.idle_since), format_time(*job.idle_since + limit),
+                     format_duration(limit));
+}
+
 void with_attempt(Draft& draft) {
   Tracked<model::Job>& job = *draft.job;
   const model::Attempt& attempt = draft.attempt->value;
@@ -45,7 +61,8 @@ void with_attempt(Draft& draft) {
     draft.wake_in(Duration(0));
   }
   if (job->stop != StopReason::none) draft.go(JobState::stopping, job->stop == StopReason::deadline ? total_text(job.value) : "stopping");
-  if (job->state == JobState::starting && attempt.state == AttemptState::running) draft.go(JobState::running, "the entrypoint is running");
+  if (attempt.state != AttemptState::running) job->idle_since.reset();
+  if (job->state == JobState::starting && attempt.state == AttemptState::running) draft.go(JobState::running, running_reason(draft));
   // While it starts the reason is the stage; the attempt has the details. Anything to wait for is said here too.
   const bool away = std::ranges::any_of(draft.nodes, [](const auto& node) { return node->state == model::NodeState::unreachable; });
   if (attempt.state == AttemptState::ending || away) {
@@ -53,7 +70,7 @@ void with_attempt(Draft& draft) {
   } else if (job->state == JobState::starting) {
     draft.explain(job, fmt::format("attempt {} is starting its cluster", attempt.number));
   } else if (job->state == JobState::running) {
-    draft.explain(job, "the entrypoint is running");
+    draft.explain(job, running_reason(draft));
   }
 }
 

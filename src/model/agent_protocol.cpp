@@ -10,7 +10,7 @@ BOOST_DESCRIBE_STRUCT(Assignment, (),
                       (protocol, node, attempt, cluster, generation, role, index, phase, prefix, ray_version, temp_dir, head_temp_dir,
                        work_dir, ray_token_file, address, head_address, port_base, head_port_base, nodes, ray_node_tag, group, num_cpus,
                        num_gpus, memory, object_store_memory, resources, labels, env, ray, drain_grace, stop_grace, driver, stop_driver,
-                       cgroup, memory_limit, disk_limit, log_limit))
+                       watch_idle, cgroup, memory_limit, disk_limit, log_limit))
 BOOST_DESCRIBE_ENUM(ProcessState, none, running, exited)
 BOOST_DESCRIBE_STRUCT(ProcessStatus, (), (state, exit_code))
 BOOST_DESCRIBE_ENUM(DriverPhase, none, submitting, pending, running, stopping, ended)
@@ -20,7 +20,7 @@ BOOST_DESCRIBE_STRUCT(NodeUsage, (), (cpu, memory, disk, processes))
 BOOST_DESCRIBE_STRUCT(OomKills, (), (count, after, by))
 BOOST_DESCRIBE_STRUCT(AgentStatus, (),
                       (protocol, node, generation, sequence, agent_version, reached, step, ray_start, gcs_up, api_up, head_agent_up,
-                       nodes_alive, nodes_joined, driver, fault, oom, marks, logs_complete, logs_caught_up, usage))
+                       nodes_alive, nodes_joined, driver, idle_since, fault, oom, marks, logs_complete, logs_caught_up, usage))
 BOOST_DESCRIBE_STRUCT(AgentHello, (), (protocol, node, agent_version, generation))
 BOOST_DESCRIBE_STRUCT(StreamInfo, (), (id, name, kind, offset, ended))
 }  // namespace helio::model

@@ -75,6 +75,7 @@ struct Assignment {
 
   std::optional<DriverSpec> driver;  ///< head only
   bool stop_driver = false;          ///< head only: stop it, whatever it does
+  Span watch_idle{0s};               ///< head only: look so often whether anything runs in the cluster, and tell since when not; 0 = no
   std::string cgroup;                ///< folder of this node's limits, empty when watched
   Bytes memory_limit;                ///< for watching, when there is no cgroup
   Bytes disk_limit;                  ///< of work_dir and temp_dir together; 0 = none
@@ -140,7 +141,8 @@ struct AgentStatus {
   std::int32_t nodes_alive = 0;      ///< head: rows ALIVE that belong to this cluster
   std::vector<NodeId> nodes_joined;  ///< head: their node ids
   DriverStatus driver;
-  std::optional<NodeFault> fault;  ///< the first one stays
+  std::optional<Timestamp> idle_since;  ///< head: no job, client or actor since; empty when one is there, or nobody knows
+  std::optional<NodeFault> fault;       ///< the first one stays
   std::optional<OomKills> oom;
   std::vector<Mark> marks;      ///< agent_up, ray_exec, gcs_up, api_up, nodes_alive, submitted, first_line, driver_end, ...
   bool logs_complete = false;   ///< everything on disk has been shipped and acknowledged

@@ -9,6 +9,7 @@ BOOST_DESCRIBE_STRUCT(Attempt, (),
                        stop_asked, image, ray_version))
 BOOST_DESCRIBE_STRUCT(Cluster, (),
                       (id, revision, attempt, job, state, reason, created, state_since, retained_until, retain, slot, nodes, dashboard))
+BOOST_DESCRIBE_STRUCT(ClusterName, (), (workspace, name, job, revision))
 BOOST_DESCRIBE_ENUM(ProviderState, unknown, absent, running, ended)
 BOOST_DESCRIBE_STRUCT(ProviderFact, (), (state, detail, exit_code, cause, at))
 BOOST_DESCRIBE_STRUCT(Node, (),
@@ -19,6 +20,7 @@ BOOST_DESCRIBE_STRUCT(Node, (),
 HELIO_JSON_DEFINE(helio::model::Placement)
 HELIO_JSON_DEFINE(helio::model::Attempt)
 HELIO_JSON_DEFINE(helio::model::Cluster)
+HELIO_JSON_DEFINE(helio::model::ClusterName)
 HELIO_JSON_DEFINE_ENUM(helio::model::ProviderState)
 HELIO_JSON_DEFINE(helio::model::ProviderFact)
 HELIO_JSON_DEFINE(helio::model::Node)

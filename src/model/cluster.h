@@ -63,6 +63,14 @@ struct Cluster {
   std::string dashboard;  ///< http://127.0.0.1:port, once up
 };
 
+/// The name of a long-lived cluster and the job that has it, or had it last: of those that live each has its own in its workspace.
+struct ClusterName {
+  std::string workspace;
+  std::string name;
+  JobId job;
+  std::int64_t revision = 0;
+};
+
 /// What the provider says about a node. Facts, not wishes.
 enum class ProviderState { unknown, absent, running, ended };
 
@@ -104,6 +112,7 @@ struct Node {
 HELIO_JSON(helio::model::Placement)
 HELIO_JSON(helio::model::Attempt)
 HELIO_JSON(helio::model::Cluster)
+HELIO_JSON(helio::model::ClusterName)
 HELIO_JSON_ENUM(helio::model::ProviderState)
 HELIO_JSON(helio::model::ProviderFact)
 HELIO_JSON(helio::model::Node)

@@ -57,6 +57,8 @@ struct EnvVar {
   bool secret = false;
 };
 
+/// A job runs its entrypoint on a cluster of its own. A long-lived cluster has none: people and programs connect to it by its name.
+enum class JobType { job, cluster };
 enum class Role { head, worker };
 enum class Completion { driver, all };
 enum class Retain { none, head, all };
@@ -72,11 +74,12 @@ struct RetryPolicy {
 };
 
 struct Limits {
-  Span pending{0s};       ///< in the queue at most; 0 = no limit
-  Span readiness{10min};  ///< admitted until all nodes alive
-  Span run{0s};           ///< of one attempt's driver; 0 = no limit
-  Span total{0s};         ///< over all attempts, from the first admission; 0 = no limit
-  Span stop_grace{30s};   ///< between the stop signal and the kill
+  Span pending{0s};          ///< in the queue at most; 0 = no limit
+  Span readiness{10min};     ///< admitted until all nodes alive
+  Span run{0s};              ///< of one attempt's driver; 0 = no limit
+  Span total{0s};            ///< over all attempts, from the first admission; 0 = no limit
+  Span stop_grace{30s};      ///< between the stop signal and the kill
+  std::optional<Span> idle;  ///< of a long-lived cluster, without jobs, clients and actors; default: 1h; 0 = no limit
 };
 
 struct Retention {
@@ -99,7 +102,8 @@ struct RayOptions {
 
 struct JobSpec {
   static constexpr std::array kRequired{std::string_view("entrypoint")};
-  std::string name;  ///< not unique; default: the first word of the entrypoint
+  JobType type = JobType::job;
+  std::string name;  ///< not unique, but for those of clusters that live; default: the first word of the entrypoint
   std::string workspace = "default";
   std::string queue = "default";
   std::int32_t priority = 5;  ///< 1..9, 9 first
@@ -142,6 +146,7 @@ struct Job {
   std::optional<Timestamp> queued_since;  ///< kept over a preemption
   std::optional<Timestamp> first_admitted;
   std::optional<Timestamp> finished;
+  std::optional<Timestamp> idle_since;  ///< of a long-lived cluster: nothing has run in it since
   std::optional<Timestamp> not_before;  ///< restarting: when the next attempt may start
   StopReason stop = StopReason::none;   ///< asked to stop
   std::optional<Timestamp> stop_asked;
@@ -161,6 +166,7 @@ HELIO_JSON(helio::model::Entrypoint)
 HELIO_JSON(helio::model::HeadSpec)
 HELIO_JSON(helio::model::WorkerGroup)
 HELIO_JSON(helio::model::EnvVar)
+HELIO_JSON_ENUM(helio::model::JobType)
 HELIO_JSON_ENUM(helio::model::Role)
 HELIO_JSON_ENUM(helio::model::Completion)
 HELIO_JSON_ENUM(helio::model::Retain)

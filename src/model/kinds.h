@@ -28,6 +28,7 @@ struct KindOf;  // name; id(t); state(t); parent(t): the owner in a list query; 
 HELIO_KIND(Job, "job", t.id.value, std::string(json::enum_name(t.state)), "", t.spec.workspace)
 HELIO_KIND(Attempt, "attempt", t.id.value, std::string(json::enum_name(t.state)), t.job.value, "")
 HELIO_KIND(Cluster, "cluster", t.id.value, std::string(json::enum_name(t.state)), t.attempt.value, "")
+HELIO_KIND(ClusterName, "cluster_name", t.workspace + "/" + t.name, "", t.job.value, t.workspace)
 HELIO_KIND(Node, "node", t.id.value, std::string(json::enum_name(t.state)), t.cluster.value, "")
 HELIO_KIND(Flavor, "flavor", t.name.value, "", "", "")
 HELIO_KIND(Image, "image", t.name.value, "", "", "")

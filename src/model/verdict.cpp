@@ -19,6 +19,7 @@ CauseClass cause_class(std::string_view cause) {
       std::pair{cause::kEntrypointNotStarted, CauseClass::user},
       std::pair{cause::kRuntimeEnv, CauseClass::user},
       std::pair{cause::kStoppedUser, CauseClass::none},
+      std::pair{cause::kStoppedIdle, CauseClass::none},
       std::pair{cause::kDeadlineRun, CauseClass::none},
       std::pair{cause::kDeadlineTotal, CauseClass::none},
       std::pair{cause::kDeadlinePending, CauseClass::none},

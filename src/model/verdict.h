@@ -42,6 +42,7 @@ inline constexpr std::string_view kEntrypointSignal = "entrypoint.signal";  ///<
 inline constexpr std::string_view kEntrypointNotStarted = "entrypoint.not_started";
 inline constexpr std::string_view kRuntimeEnv = "runtime_env.failed";
 inline constexpr std::string_view kStoppedUser = "stopped.user";
+inline constexpr std::string_view kStoppedIdle = "stopped.idle";  ///< a long-lived cluster that nobody used
 inline constexpr std::string_view kDeadlineRun = "deadline.run";
 inline constexpr std::string_view kDeadlineTotal = "deadline.total";
 inline constexpr std::string_view kDeadlinePending = "deadline.pending";

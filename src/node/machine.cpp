@@ -294,7 +294,18 @@ void Machine::start(const Facts& facts, Step& step) {
     return;
   }
   status_.reached = std::max(status_.reached, std::min(wanted(), Phase::checked));
-  if (wanted() < Phase::driving) status_.step = "ready";
+  if (wanted() < Phase::driving || !assignment_.driver) status_.step = "ready";
+  watch_idle(facts);
+}
+
+/// A job that came and went between two looks counts too: its end is in the table.
+void Machine::watch_idle(const Facts& facts) {
+  if (assignment_.watch_idle.d == Duration(0) || facts.cluster_busy.value_or(true)) {
+    status_.idle_since.reset();
+    return;
+  }
+  if (!status_.idle_since) status_.idle_since = facts.now;
+  if (facts.cluster_last_end) status_.idle_since = std::max(*status_.idle_since, std::min(*facts.cluster_last_end, facts.now));
 }
 
 // --- the driver -----------------------------------------------------------------------------------------------------------------

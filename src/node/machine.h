@@ -50,9 +50,12 @@ struct Facts {
   bool head_agent_up = false;
   std::vector<NodeId> rows_alive;  ///< by the node's label (or RAY_CLOUD_INSTANCE_ID); head only
   std::vector<NodeId> rows_dead;
-  bool driver_known = false;      ///< the cluster's Jobs API has a record of our submission id
-  bool driver_absent = false;     ///< the cluster's Jobs API answered that it has none
-  std::string driver_ray_status;  ///< PENDING RUNNING STOPPED SUCCEEDED FAILED
+  /// Of a cluster that is watched for use: whether a job, a client or an actor is there; empty while nobody knows.
+  std::optional<bool> cluster_busy;
+  std::optional<Timestamp> cluster_last_end;  ///< when the last job in it ended
+  bool driver_known = false;                  ///< the cluster's Jobs API has a record of our submission id
+  bool driver_absent = false;                 ///< the cluster's Jobs API answered that it has none
+  std::string driver_ray_status;              ///< PENDING RUNNING STOPPED SUCCEEDED FAILED
   std::string driver_error_type;
   std::string driver_message;
   std::string driver_log_node;  ///< node id that runs the driver, when Ray says so
@@ -140,6 +143,7 @@ class Machine {
   void note_falls(const Facts& facts);
   void decide_fall(const Facts& facts);
   void fail_start(const Facts& facts, std::optional<std::int32_t> exit_code);
+  void watch_idle(const Facts& facts);
   void watch_rows(const Facts& facts, Step& step);
   void start(const Facts& facts, Step& step);
   void drive(const Facts& facts, Step& step);

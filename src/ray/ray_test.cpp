@@ -1,3 +1,4 @@
+#include "ray/activity_client.h"
 #include "ray/jobs_client.h"
 #include "ray/log_files.h"
 #include "ray/nodes_client.h"
@@ -36,6 +37,27 @@ TEST(Version, ReadsWhatImagesSay) {
   EXPECT_FALSE(parse_version("nightly"));
   EXPECT_FALSE(parse_version(""));
   EXPECT_LT(*parse_version("2.9.3"), *parse_version("2.30.0"));
+}
+
+// --- activity -------------------------------------------------------------------------------------------------------------------
+
+TEST(Activity, JobsAndDriversThatRunOrWaitKeepAClusterBusy) {
+  const auto idle = parse_jobs_activity(
+      R"([{"type":"SUBMISSION","status":"SUCCEEDED","end_time":1700000005000},{"type":"DRIVER","status":"FAILED","end_time":1700000001000}])");
+  ASSERT_TRUE(idle);
+  EXPECT_FALSE(idle->busy);
+  EXPECT_EQ(idle->last_end, Timestamp{1'700'000'005'000'000});
+  for (const std::string status : {"RUNNING", "PENDING"}) {
+    EXPECT_TRUE(parse_jobs_activity(R"([{"type":"DRIVER","status":")" + status + R"(","end_time":null}])")->busy) << status;
+  }
+  EXPECT_FALSE(parse_jobs_activity("[]")->last_end);
+  EXPECT_FALSE(parse_jobs_activity(R"({"error":"x"})")) << "what cannot be read is not idle";
+}
+
+TEST(Activity, AnyActorThatIsNotDeadKeepsItBusy) {
+  EXPECT_EQ(parse_any_actor(R"({"result":true,"data":{"result":{"total":3,"result":[]}}})"), false);
+  EXPECT_EQ(parse_any_actor(R"({"result":true,"data":{"result":{"total":3,"result":[{"actor_id":"a","state":"ALIVE"}]}}})"), true);
+  EXPECT_FALSE(parse_any_actor(R"({"result":false,"msg":"no"})"));
 }
 
 // --- shell quoting --------------------------------------------------------------------------------------------------------------

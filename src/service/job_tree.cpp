@@ -98,6 +98,10 @@ Result<void> Jobs::remove(const Caller& caller, const JobId& id) {
     for (const model::RaySubmission& one : submissions) {
       HELIO_CHECK_OK(tx.remove<model::RaySubmission>(model::KindOf<model::RaySubmission>::id(one), event("ray_submission")));
     }
+    HELIO_TRY(names, children<model::ClusterName>(tx, id.value));
+    for (const model::ClusterName& name : names) {
+      HELIO_CHECK_OK(tx.remove<model::ClusterName>(model::KindOf<model::ClusterName>::id(name), event("cluster_name")));
+    }
     HELIO_CHECK_OK(tx.remove_secrets("job/" + id.value + "/"));
     store::Event last = event("job");
     last.message = "removed with its attempts, logs and files";

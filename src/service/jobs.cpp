@@ -127,6 +127,9 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
     HELIO_CHECK_OK(tx.put(job, event_of(caller, job.id, job.created, "job.submitted", message), &text));
     if (document != nullptr) *document = text;
     for (const auto& [key, bytes] : sealed) HELIO_CHECK_OK(tx.put_secret(key, bytes));
+    if (job.spec.type == model::JobType::cluster) {
+      HELIO_CHECK_OK(take_cluster_name(tx, job, event_of(caller, job.id, job.created, "cluster.named", job.spec.name)));
+    }
     if (also) HELIO_CHECK_OK(also(tx, job));
     if (idempotency.key.empty()) return {};
     return tx.put_idempotency(record_of(caller, idempotency, std::move(text)), job.created);

@@ -72,6 +72,10 @@ class Jobs {
   /// Removes an ended job with its attempts, secrets, logs and files; the events stay for the audit. Files go first, so a removal that was
   /// cut short is finished by repeating it. Error: precondition_failed while it or one of its nodes lives.
   Result<void> remove(const Caller& caller, const JobId& id);
+  /// The job of the long-lived cluster that has, or had last, this name. Error: not_found.
+  Result<JobId> cluster(const std::string& workspace, const std::string& name);
+  /// The long-lived clusters of a workspace (empty: of all) by their names: those that live, or with `ended` the last of each name.
+  Result<std::vector<model::Job>> clusters(const std::string& workspace, bool ended);
   Result<Explanation> explain(const JobId& id);
   Result<std::vector<model::Attempt>> attempts(const JobId& id);
   Result<std::vector<model::Node>> nodes(const JobId& id);
@@ -93,5 +97,8 @@ class Jobs {
   store::LogStore* logs_;
   LiveCatalog catalog_;
 };
+
+/// Gives the name of a new long-lived cluster to it. Error: conflict at $.name while another one lives that has it.
+Result<void> take_cluster_name(store::WriteTx& tx, const model::Job& job, store::Event event);
 
 }  // namespace helio::service

@@ -59,6 +59,49 @@ TEST_F(JobsTest, the_text_of_a_job_is_its_document_with_the_revision) {
   EXPECT_EQ(json::encode(*back), json::encode(job));
 }
 
+model::JobSpec cluster_spec(const std::string& name) {
+  model::JobSpec spec;
+  spec.type = model::JobType::cluster;
+  spec.name = name;
+  return spec;
+}
+
+TEST_F(JobsTest, of_living_clusters_each_has_its_own_name) {
+  const model::Job first = world.submit(cluster_spec("team"));
+  EXPECT_EQ(world.jobs->cluster("default", "team"), first.id);
+  const auto second = world.jobs->submit(world.caller, cluster_spec("team"), {});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), ErrorCode::conflict);
+  EXPECT_EQ(second.error().path(), "$.name");
+  EXPECT_THAT(second.error().message(), HasSubstr(first.id.value));
+  EXPECT_FALSE(world.jobs->rerun(world.caller, first.id, {})) << "again is a second one too";
+  model::JobSpec job = World::spec();
+  job.name = "team";
+  EXPECT_TRUE(world.jobs->submit(world.caller, job, {})) << "jobs may share names with anything";
+  world.submit(cluster_spec("other"));
+  EXPECT_EQ(world.jobs->clusters("default", false)->size(), 2U);
+  EXPECT_EQ(world.jobs->clusters("elsewhere", false)->size(), 0U);
+  EXPECT_EQ(world.jobs->cluster("default", "nobody").error().code(), ErrorCode::not_found);
+  EXPECT_EQ(world.jobs->cluster("elsewhere", "team").error().code(), ErrorCode::not_found);
+}
+
+TEST_F(JobsTest, the_name_of_a_cluster_that_has_ended_is_free) {
+  const model::Job first = world.submit(cluster_spec("team"));
+  world.force(first.id, model::JobState::stopped);
+  EXPECT_TRUE(world.jobs->clusters("default", false)->empty());
+  EXPECT_EQ(world.jobs->clusters("default", true)->size(), 1U);
+  EXPECT_EQ(world.jobs->cluster("default", "team"), first.id) << "its record is still found by the name";
+  const auto again = world.jobs->rerun(world.caller, first.id, {});
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(world.jobs->cluster("default", "team"), again->id);
+  ASSERT_TRUE(world.jobs->remove(world.caller, first.id));
+  EXPECT_EQ(world.jobs->cluster("default", "team"), again->id) << "the former one does not take the name along";
+
+  world.force(again->id, model::JobState::stopped);
+  ASSERT_TRUE(world.jobs->remove(world.caller, again->id));
+  EXPECT_EQ(world.jobs->cluster("default", "team").error().code(), ErrorCode::not_found);
+}
+
 TEST_F(JobsTest, an_unknown_id_is_not_found) {
   const JobId id("j-nothing");
   EXPECT_EQ(world.jobs->get(id).error().code(), ErrorCode::not_found);

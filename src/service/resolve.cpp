@@ -21,6 +21,8 @@ constexpr std::int32_t kMaxNodes = 10'000;
 constexpr std::array<std::string_view, 7> kPerNode{
     "WORLD_SIZE", "RANK", "NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
 constexpr Span kDay{std::chrono::hours(24)};
+constexpr Span kIdle{std::chrono::hours(1)};             ///< of a long-lived cluster that says nothing about it
+constexpr Span kShortestIdle{std::chrono::seconds(10)};  ///< how often its agent looks
 
 /// One resolution under way: the spec is completed in place.
 class Resolver {
@@ -30,6 +32,7 @@ class Resolver {
   Result<Resolved> run();
 
  private:
+  Result<void> cluster();
   Result<void> identity();
   Result<void> image();
   Result<void> head();
@@ -97,8 +100,15 @@ std::optional<Lack> lack_of(const model::EntrypointResources& asked, const model
   return std::nullopt;
 }
 
+/// A name that can stand in a path and in a host name: 1 to 63 of a-z, 0-9 and -, not at the ends.
+bool is_host_label(std::string_view name) {
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !name.empty() && name.size() <= 63 && name.front() != '-' && name.back() != '-' && std::ranges::all_of(name, fits);
+}
+
 Result<Resolved> Resolver::run() {
-  HELIO_CHECK_OK(resolve_entrypoint(out_.spec.entrypoint));
+  const bool is_cluster = out_.spec.type == model::JobType::cluster;
+  HELIO_CHECK_OK(is_cluster ? cluster() : resolve_entrypoint(out_.spec.entrypoint));
   HELIO_CHECK_OK(identity());
   HELIO_CHECK_OK(image());
   HELIO_CHECK_OK(head());
@@ -110,8 +120,33 @@ Result<Resolved> Resolver::run() {
   HELIO_CHECK_OK(driver_fits());
   HELIO_CHECK_OK(shape_fits());
   size_warnings();
-  for (std::string& text : entrypoint_warnings(out_.spec.entrypoint)) warn(std::move(text));
+  if (!is_cluster) {
+    for (std::string& text : entrypoint_warnings(out_.spec.entrypoint)) warn(std::move(text));
+  }
   return std::move(out_);
+}
+
+/// What only jobs have belongs to those that are submitted into the cluster.
+Result<void> Resolver::cluster() {
+  model::JobSpec& spec = out_.spec;
+  const model::Entrypoint& entrypoint = spec.entrypoint;
+  if (entrypoint.argv || entrypoint.command || entrypoint.script || entrypoint.resources) {
+    return wrong("$.entrypoint", "a long-lived cluster runs nothing by itself; submit jobs into it when it is ready");
+  }
+  if (!is_host_label(spec.name)) {
+    return wrong("$.name", "a cluster needs a name of 1 to 63 letters a-z, digits and '-', not at its ends; got '{}'", spec.name);
+  }
+  if (spec.runtime_env) return wrong("$.runtime_env", "belongs to the jobs that are submitted into the cluster");
+  if (!spec.requirements.empty()) return wrong("$.requirements", "belongs to the jobs that are submitted into the cluster");
+  if (spec.completion != model::Completion::driver) return wrong("$.completion", "a long-lived cluster has no end of its own to judge");
+  // People look at it, and clients connect to it.
+  spec.ray.dashboard_full = true;
+  if (!spec.limits.idle) spec.limits.idle = kIdle;
+  const Span idle = *spec.limits.idle;
+  if (idle != Span{0s} && (idle < kShortestIdle || idle > Span{std::chrono::hours(24 * 366)})) {
+    return wrong("$.limits.idle", "expected 10s to 366 days, or 0s for never; got {}", format_duration(idle.d));
+  }
+  return {};
 }
 
 Result<void> Resolver::identity() {
@@ -338,6 +373,7 @@ Result<void> Resolver::policies() {
   HELIO_CHECK_OK(check_span(spec.limits.run, Span{0s}, year, "$.limits.run"));
   HELIO_CHECK_OK(check_span(spec.limits.total, Span{0s}, year, "$.limits.total"));
   HELIO_CHECK_OK(check_span(spec.limits.stop_grace, Span{0s}, Span{1h}, "$.limits.stop_grace"));
+  if (spec.limits.idle && spec.type != model::JobType::cluster) return wrong("$.limits.idle", "only a long-lived cluster can be idle");
   if (spec.limits.total.d.count() > 0 && spec.limits.run > spec.limits.total) {
     warn(fmt::format("limits.total ({}) is less than limits.run ({}) and ends the job first", format_duration(spec.limits.total.d),
                      format_duration(spec.limits.run.d)));

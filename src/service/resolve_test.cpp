@@ -95,6 +95,30 @@ TEST(Resolve, entrypoint_errors) {
   });
 }
 
+std::string cluster(const std::string& more) { return R"({"type":"cluster","entrypoint":{})" + (more.empty() ? "" : "," + more) + "}"; }
+
+TEST(Resolve, a_cluster_has_a_name_and_a_time_without_use_but_no_entrypoint) {
+  const auto resolved = resolve_text(cluster(R"("name":"team-1","workers":[{"count":2}])"));
+  ASSERT_TRUE(resolved) << resolved.error().text();
+  EXPECT_EQ(resolved->spec.limits.idle, Span{1h});
+  EXPECT_TRUE(resolved->spec.ray.dashboard_full);
+  EXPECT_EQ(resolved->members.size(), 3U);
+  EXPECT_EQ(resolve_text(cluster(R"("name":"a","limits":{"idle":"0s"})"))->spec.limits.idle, Span{0s}) << "never";
+  EXPECT_FALSE(resolve_text(with(""))->spec.limits.idle) << "a job is never idle";
+  expect_errors({
+      {cluster(""), kBad, "$.name", "a cluster needs a name"},
+      {cluster(R"("name":"Team 1")"), kBad, "$.name", "a cluster needs a name"},
+      {cluster(R"("name":"-a")"), kBad, "$.name", "a cluster needs a name"},
+      {cluster("\"name\":\"" + std::string(64, 'a') + "\""), kBad, "$.name", "a cluster needs a name"},
+      {R"({"type":"cluster","name":"a","entrypoint":{"command":"true"}})", kBad, "$.entrypoint", "runs nothing by itself"},
+      {cluster(R"("name":"a","runtime_env":{})"), kBad, "$.runtime_env", "jobs that are submitted"},
+      {cluster(R"("name":"a","requirements":["numpy"])"), kBad, "$.requirements", "jobs that are submitted"},
+      {cluster(R"("name":"a","completion":"all")"), kBad, "$.completion", "no end of its own"},
+      {cluster(R"("name":"a","limits":{"idle":"5s"})"), kBad, "$.limits.idle", "10s"},
+      {with(R"("limits":{"idle":"1h"})"), kBad, "$.limits.idle", "only a long-lived cluster"},
+  });
+}
+
 TEST(Resolve, identity_and_policy_errors) {
   expect_errors({
       {with(R"("workspace":"x")"), kBad, "$.workspace", "'default'"},

@@ -187,6 +187,13 @@ model::JobSpec Run::random_spec(int number, bool held) {
     spec.retention.time.d = std::chrono::seconds(5 + rng_.below(60));
   }
   if (rng_.chance(0.2)) spec.env.push_back({"PASSWORD", "hunter2-clear-text", true});
+  if (!held && rng_.chance(0.15)) {
+    spec.type = model::JobType::cluster;
+    spec.name = fmt::format("cluster-{}", number);
+    spec.entrypoint = {};
+    spec.completion = model::Completion::driver;
+    spec.limits.idle = Span{std::chrono::seconds(10 + rng_.below(60))};
+  }
   return spec;
 }
 

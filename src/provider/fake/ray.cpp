@@ -74,6 +74,14 @@ void World::spread(Ray& ray) {
       facts.head_agent_up = ray.agent;
       facts.rows_alive.assign(ray.alive.begin(), ray.alive.end());
       facts.rows_dead.assign(ray.dead.begin(), ray.dead.end());
+      if (agent->machine.assignment().watch_idle.d > Duration(0) && ray.agent && !facts.cluster_busy) {
+        // Somebody works in it for a while.
+        facts.cluster_busy = true;
+        later(id, between(1s, 30s), [this](Agent& head) {
+          head.facts.cluster_busy = false;
+          step(head);
+        });
+      }
       facts.driver_known = ray.known && ray.api;
       facts.driver_ray_status = ray.status;
       facts.driver_exit_code = ray.exit_code;
