@@ -617,6 +617,7 @@ class TokenInput(Model):
     name: str
     role: TokenInputRole
     principal: Optional[str] = None
+    workspaces: Optional[List[str]] = None
     expires: Optional[datetime] = None
 
 
@@ -628,6 +629,7 @@ class TokenView(Model):
     name: Optional[str] = None
     principal: Optional[str] = None
     role: Optional[TokenViewRole] = None
+    workspaces: Optional[List[str]] = None
     created: Optional[datetime] = None
     expires: Optional[datetime] = None
 

@@ -28,7 +28,7 @@ net::Response serve(Context& context, net::Request& request) {
   auto segments = segments_below(request);
   if (!segments) return ray_refusal(segments.error(), 400);
   const std::string& name = request.params.at("cluster");
-  auto job = context.jobs.cluster(request.params.at("workspace"), name);
+  auto job = context.jobs.cluster(caller->scope, request.params.at("workspace"), name);
   if (!job) return ray_refusal(job.error(), job.error().code() == ErrorCode::not_found ? 404 : 503);
   if (!belongs_to_jobs(*segments)) {
     return ray_refusal(

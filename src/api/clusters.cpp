@@ -20,7 +20,7 @@ Result<net::Response> create(Context& context, Call& call) {
 
 Result<net::Response> list(Context& context, Call& call) {
   HELIO_TRY(ended, call.boolean("ended"));
-  HELIO_TRY(found, context.jobs.clusters(call.text("workspace"), ended));
+  HELIO_TRY(found, context.jobs.clusters(call.caller.scope, call.text("workspace"), ended));
   return reply_list(encode_all(found));
 }
 

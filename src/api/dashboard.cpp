@@ -184,7 +184,7 @@ net::Response serve(Context& context, net::Request& request) {
   }
   auto wanted = wanted_of(request);
   if (!wanted) return refuse(request, wanted.error());
-  auto visitor = visitor_of(context.tokens, context.sessions, request, wanted->job);
+  auto visitor = visitor_of(context, request, wanted->job);
   if (!visitor) return refuse(request, visitor.error());
   if (!*visitor) return ask_to_log_in(request);
   auto dashboard = context.dashboards.get(wanted->job);
@@ -207,7 +207,7 @@ std::optional<net::Response> quick(Context& context, net::Request& request) {
   if (!wanted) return std::nullopt;
   const auto dashboard = context.dashboards.known(wanted->job);
   if (!dashboard || dashboard->state != Dashboard::State::live) return std::nullopt;
-  const auto visitor = known_visitor(context.tokens, context.sessions, request, wanted->job);
+  const auto visitor = known_visitor(context, request, *dashboard);
   if (!visitor) return std::nullopt;
   return enter(*wanted, *visitor, *dashboard, request);
 }
@@ -238,10 +238,10 @@ net::Response add_slash(const net::Request& request) {
 
 /// /clusters/{cluster}/dashboard: by its name, whichever job has it now.
 net::Response by_name(Context& context, const net::Request& request) {
-  auto visitor = visitor_of(context.tokens, context.sessions, request, std::nullopt);
+  auto visitor = visitor_of(context, request, std::nullopt);
   if (!visitor) return refuse(request, visitor.error());
   if (!*visitor) return ask_to_log_in(request);
-  auto job = context.jobs.cluster("default", request.params.at("cluster"));
+  auto job = context.jobs.cluster((*visitor)->identity.who.scope, "default", request.params.at("cluster"));
   if (!job) return refuse(request, job.error());
   net::Response out;
   out.status = 303;
@@ -253,7 +253,7 @@ net::Response by_name(Context& context, const net::Request& request) {
 /// The whole log of the entrypoint, as text.
 net::Response log_of(Context& context, net::Request& request) {
   const JobId job(request.params.at("id"));
-  auto visitor = visitor_of(context.tokens, context.sessions, request, job);
+  auto visitor = visitor_of(context, request, job);
   if (!visitor) return refuse(request, visitor.error());
   if (!*visitor) return ask_to_log_in(request);
   if (auto may = auth::authorise((*visitor)->identity.who.role, Verb::see, Kind::log); !may) return refuse(request, may.error());

@@ -17,8 +17,8 @@ BOOST_DESCRIBE_STRUCT(ExecInput, (), (node, argv, seconds))
 BOOST_DESCRIBE_STRUCT(ExecLine, (), (data, exit_code, error))
 BOOST_DESCRIBE_STRUCT(FileEntry, (), (name, kind, size, modified, note))
 BOOST_DESCRIBE_STRUCT(FileList, (), (path, items))
-BOOST_DESCRIBE_STRUCT(TokenView, (), (id, name, principal, role, created, expires))
-BOOST_DESCRIBE_STRUCT(TokenInput, (), (name, principal, role, expires))
+BOOST_DESCRIBE_STRUCT(TokenView, (), (id, name, principal, role, workspaces, created, expires))
+BOOST_DESCRIBE_STRUCT(TokenInput, (), (name, principal, role, workspaces, expires))
 BOOST_DESCRIBE_STRUCT(NewTokenView, (), (token, secret))
 BOOST_DESCRIBE_STRUCT(DashboardLinkInput, (), (read_only))
 BOOST_DESCRIBE_STRUCT(DashboardLinkView, (), (path, expires, read_only))
@@ -65,7 +65,9 @@ StreamView view(const store::StreamMeta& m) {
   return {m.key.attempt, m.key.node, m.key.stream, m.kind, m.size, m.durable, m.first_at, m.last_at, m.ended, m.sealed, m.stored};
 }
 
-TokenView view(const model::Token& token) { return {token.id, token.name, token.principal, token.role, token.created, token.expires}; }
+TokenView view(const model::Token& token) {
+  return {token.id, token.name, token.principal, token.role, token.workspaces, token.created, token.expires};
+}
 
 json::Value node_view(const model::Node& node, const std::optional<model::NodeUsage>& usage) {
   json::Value out = json::encode(node);

@@ -125,6 +125,7 @@ struct TokenView {
   std::string name;
   std::string principal;
   model::AccessRole role = model::AccessRole::viewer;
+  std::vector<std::string> workspaces;  ///< empty: all
   Timestamp created;
   std::optional<Timestamp> expires;
 };
@@ -135,6 +136,7 @@ struct TokenInput {
   std::string name;
   std::optional<std::string> principal;  ///< who acts; default: the name
   model::AccessRole role = model::AccessRole::viewer;
+  std::vector<std::string> workspaces;  ///< that it knows of; empty: all
   std::optional<Timestamp> expires;
 };
 

@@ -103,6 +103,7 @@ Result<net::Response> answer(Context& context, Call& call, std::string job) {
   query.limit = static_cast<int>(limit);
   query.kind = call.text("kind");
   query.id = call.text("id");
+  query.within = call.caller.scope.workspaces;
   if (watch) return stream_of(context.feed, std::move(query));
   HELIO_TRY(events, context.feed.events(query));
   json::Array items;

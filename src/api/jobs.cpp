@@ -58,6 +58,7 @@ Result<net::Response> list(Context& context, Call& call) {
   }
   query.states = std::move(states);
   query.workspace = call.text("workspace");
+  query.within = call.caller.scope.workspaces;
   query.limit = static_cast<int>(limit);
   query.cursor = call.text("cursor");
   query.newest_first = order == "newest";
@@ -116,7 +117,7 @@ Result<net::Response> remove(Context& context, Call& call) {
 }
 
 Result<net::Response> explain(Context& context, Call& call) {
-  HELIO_TRY(found, context.jobs.explain(call.job()));
+  HELIO_TRY(found, context.jobs.explain(call.caller, call.job()));
   return reply(view(found));
 }
 

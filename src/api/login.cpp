@@ -70,7 +70,7 @@ net::Response refused(const net::Request& request, const Error& error) {
 
 net::Response get_login(Context& context, net::Request& request) {
   const auto next = request.query.find("next");
-  auto visitor = visitor_of(context.tokens, context.sessions, request, {});
+  auto visitor = visitor_of(context, request, {});
   if (!visitor) return refused(request, visitor.error());
   if (*visitor && next == request.query.end()) return who_is_here(request, **visitor);
   return form(request, next == request.query.end() ? std::string() : safe_next(next->second), 200, {});

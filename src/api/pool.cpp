@@ -13,7 +13,7 @@ Result<net::Response> hosts(Context& context, Call&) {
 
 Result<net::Response> nodes(Context& context, Call& call) {
   HELIO_TRY(all, call.boolean("all"));
-  HELIO_TRY(found, context.feed.nodes(all));
+  HELIO_TRY(found, context.feed.nodes(call.caller.scope, all));
   const auto usage = context.hub.usage();
   json::Array items;
   items.reserve(found.size());

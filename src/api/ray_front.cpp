@@ -4,6 +4,7 @@
 #include "api/visitor.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "service/scope.h"
 
 #include <algorithm>
 #include <array>
@@ -90,10 +91,11 @@ std::expected<service::Caller, Refusal> admit(Context& context, const net::Reque
   }
   // What a role may do at all; whose a job is, is asked when the job is known.
   if (auto may = auth::authorise(identity->role, verb, kind, Ownership::own); !may) return refuse(may.error());
-  if (request.params.at("workspace") != kWorkspace) {
-    return refuse(404, fmt::format("no workspace '{}'; this version has one, '{}'", request.params.at("workspace"), kWorkspace));
+  // Before anything is looked for: what lies in a workspace that is not the caller's tells nothing, not even by its time.
+  if (auto there = service::check_workspace(identity->scope, request.params.at("workspace")); !there) {
+    return refuse(404, there.error().message());
   }
-  return service::Caller{std::move(identity->principal), identity->role, std::move(identity->token)};
+  return service::Caller{std::move(identity->principal), identity->role, std::move(identity->token), std::move(identity->scope)};
 }
 
 std::expected<RayJob, Refusal> find(Context& context, const net::Request& request) {

@@ -12,29 +12,29 @@ namespace {
 
 using net::testing::RawClient;
 
-const std::array<std::string, 8> kCallers{"none", "wrong", "expired", "viewer", "other", "developer", "op", "admin"};
+const std::array<std::string, 10> kCallers{"none", "wrong", "expired", "stranger", "viewer", "other", "member", "developer", "op", "admin"};
 
 struct Row {
   std::string method;
   std::string path;  ///< below /ray/default; {id} is a job of `developer`
   std::string body;
-  std::array<int, 8> status;  ///< in the order of kCallers
+  std::array<int, 10> status;  ///< in the order of kCallers
 };
 
 /// A job that waits: what may be stopped may not be deleted yet, and Ray says so with a 500.
 const std::array<Row, 12> kMatrix{
-    Row{"GET", "/api/version", "", {401, 401, 401, 200, 200, 200, 200, 200}},
-    Row{"GET", "/api/ray/version", "", {401, 401, 401, 200, 200, 200, 200, 200}},
-    Row{"GET", "/api/packages/gcs/_ray_pkg_0.zip", "", {401, 401, 401, 403, 404, 404, 404, 404}},
-    Row{"PUT", "/api/packages/gcs/_ray_pkg_0.zip", "no zip", {401, 401, 401, 403, 400, 400, 400, 400}},
-    Row{"POST", "/api/jobs/", R"({"entrypoint":"true"})", {401, 401, 401, 403, 200, 200, 200, 200}},
-    Row{"POST", "/api/jobs", R"({"entrypoint":"true"})", {401, 401, 401, 403, 200, 200, 200, 200}},
-    Row{"GET", "/api/jobs/", "", {401, 401, 401, 200, 200, 200, 200, 200}},
-    Row{"GET", "/api/jobs", "", {401, 401, 401, 200, 200, 200, 200, 200}},
-    Row{"GET", "/api/jobs/{id}", "", {401, 401, 401, 200, 200, 200, 200, 200}},
-    Row{"GET", "/api/jobs/{id}/logs", "", {401, 401, 401, 200, 200, 200, 200, 200}},
-    Row{"DELETE", "/api/jobs/{id}", "", {401, 401, 401, 403, 403, 500, 500, 500}},
-    Row{"POST", "/api/jobs/{id}/stop", "", {401, 401, 401, 403, 403, 200, 200, 200}},
+    Row{"GET", "/api/version", "", {401, 401, 401, 404, 200, 200, 200, 200, 200, 200}},
+    Row{"GET", "/api/ray/version", "", {401, 401, 401, 404, 200, 200, 200, 200, 200, 200}},
+    Row{"GET", "/api/packages/gcs/_ray_pkg_0.zip", "", {401, 401, 401, 404, 403, 404, 404, 404, 404, 404}},
+    Row{"PUT", "/api/packages/gcs/_ray_pkg_0.zip", "no zip", {401, 401, 401, 404, 403, 400, 400, 400, 400, 400}},
+    Row{"POST", "/api/jobs/", R"({"entrypoint":"true"})", {401, 401, 401, 404, 403, 200, 200, 200, 200, 200}},
+    Row{"POST", "/api/jobs", R"({"entrypoint":"true"})", {401, 401, 401, 404, 403, 200, 200, 200, 200, 200}},
+    Row{"GET", "/api/jobs/", "", {401, 401, 401, 404, 200, 200, 200, 200, 200, 200}},
+    Row{"GET", "/api/jobs", "", {401, 401, 401, 404, 200, 200, 200, 200, 200, 200}},
+    Row{"GET", "/api/jobs/{id}", "", {401, 401, 401, 404, 200, 200, 200, 200, 200, 200}},
+    Row{"GET", "/api/jobs/{id}/logs", "", {401, 401, 401, 404, 200, 200, 200, 200, 200, 200}},
+    Row{"DELETE", "/api/jobs/{id}", "", {401, 401, 401, 404, 403, 403, 403, 500, 500, 500}},
+    Row{"POST", "/api/jobs/{id}/stop", "", {401, 401, 401, 404, 403, 403, 403, 200, 200, 200}},
 };
 
 class RayFrontTest : public ::testing::Test {
@@ -93,7 +93,7 @@ TEST_F(RayFrontTest, a_followers_upgrade_is_judged_the_same_way) {
                        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
     for (const auto& [name, value] : headers_of(kCallers[i])) head += name + ": " + value + "\r\n";
     ASSERT_TRUE(client.send(head + "\r\n"));
-    const std::string wanted = i < 3 ? "HTTP/1.1 401 " : "HTTP/1.1 101 ";
+    const std::string wanted = i < 3 ? "HTTP/1.1 401 " : kCallers[i] == "stranger" ? "HTTP/1.1 404 " : "HTTP/1.1 101 ";
     EXPECT_EQ(client.read_until("\r\n\r\n").substr(0, wanted.size()), wanted) << kCallers[i];
   }
 }
@@ -109,7 +109,19 @@ TEST_F(RayFrontTest, what_is_not_there_tells_nothing_to_those_without_a_token) {
       EXPECT_EQ(missing.body, there.body) << as << " " << nowhere;
     }
   }
-  // In a workspace that is not the caller's, what is there and what is not look alike.
+  // A workspace that is not the caller's and one that does not exist look alike, whatever is in them.
+  for (const Row& row : kMatrix) {
+    const auto answer = [&](const std::string& workspace, const std::string& job) {
+      const auto reply = send("stranger", row.method, "/ray/" + workspace + with_id(row.path, job), row.body);
+      std::string text = std::to_string(reply.status) + " " + reply.body;
+      text.replace(text.find(workspace), workspace.size(), "<workspace>");
+      return text;
+    };
+    const std::string there = answer("default", id);
+    EXPECT_EQ(there, "404 no workspace '<workspace>'; this token is for team-b") << row.method << " " << row.path;
+    EXPECT_EQ(there, answer("default", "raysubmit_none")) << row.path;
+    EXPECT_EQ(there, answer("nowhere", id)) << row.path;
+  }
   EXPECT_EQ(send("admin", "GET", "/ray/other/api/jobs/" + id).body, send("admin", "GET", "/ray/other/api/jobs/raysubmit_none").body);
   EXPECT_EQ(send("admin", "GET", "/ray/other/api/jobs/" + id).status, 404);
 }

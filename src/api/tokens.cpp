@@ -17,7 +17,8 @@ Result<net::Response> list(Context& context, Call&) {
 Result<net::Response> create(Context& context, Call& call) {
   HELIO_TRY(input, call.body<TokenInput>());
   std::string principal = input.principal.value_or(input.name);
-  HELIO_TRY(made, context.tokens.create(call.caller.principal, std::move(input.name), std::move(principal), input.role, input.expires));
+  HELIO_TRY(made, context.tokens.create(call.caller.principal, std::move(input.name), std::move(principal), input.role, input.expires,
+                                        {std::move(input.workspaces)}));
   net::Response out = reply(NewTokenView{view(made.token), std::move(made.secret)}, 201);
   out.headers.emplace_back("Cache-Control", "no-store");
   return out;

@@ -62,32 +62,39 @@ bool comes_from_here(const net::Request& request) {
   return mark != std::string_view::npos && request.header("Host") == origin->substr(mark + 3);
 }
 
-Result<std::optional<Visitor>> visitor_of(auth::Tokens& tokens, auth::Sessions& sessions, const net::Request& request,
-                                          const std::optional<JobId>& job) {
+Result<std::optional<Visitor>> visitor_of(Context& context, const net::Request& request, const std::optional<JobId>& job) {
+  const auto check_known = [&](const auth::Identity& who) { return job ? context.jobs.check_known(who.scope, *job) : Result<void>(); };
   if (const std::string token = token_of(request); !token.empty()) {
-    HELIO_TRY(who, tokens.authenticate(token, machine_of(request.peer)));
+    HELIO_TRY(who, context.tokens.authenticate(token, machine_of(request.peer)));
+    HELIO_CHECK_OK(check_known(who));
     return std::optional(Visitor{{std::move(who), {}, false}, false});
   }
   std::optional<Visitor> looks;
+  std::optional<Error> stranger;
   for (const std::string& cookie : session_cookies(request)) {
-    HELIO_TRY(found, sessions.find(cookie));
+    HELIO_TRY(found, context.sessions.find(cookie));
     if (!found || !is_for(*found, job)) continue;
+    if (auto known = check_known(found->who); !known) {
+      stranger = std::move(known.error());
+      continue;
+    }
     // Of a link that only looks and a login, the login is what somebody wants to act with.
     if (!found->read_only) return std::optional(Visitor{std::move(*found), true});
     looks = Visitor{std::move(*found), true};
   }
+  if (!looks && stranger) return fail(std::move(*stranger));
   return looks;
 }
 
-std::optional<Visitor> known_visitor(auth::Tokens& tokens, auth::Sessions& sessions, const net::Request& request, const JobId& job) {
+std::optional<Visitor> known_visitor(Context& context, const net::Request& request, const service::Dashboard& dashboard) {
   if (const std::string token = token_of(request); !token.empty()) {
-    auto who = tokens.known(token);
-    return who ? std::optional(Visitor{{std::move(*who), {}, false}, false}) : std::nullopt;
+    auto who = context.tokens.known(token);
+    return who && who->scope.holds(dashboard.workspace) ? std::optional(Visitor{{std::move(*who), {}, false}, false}) : std::nullopt;
   }
   std::optional<Visitor> looks;
   for (const std::string& cookie : session_cookies(request)) {
-    auto found = sessions.known(cookie);
-    if (!found || !is_for(*found, job)) continue;
+    auto found = context.sessions.known(cookie);
+    if (!found || !is_for(*found, dashboard.job) || !found->who.scope.holds(dashboard.workspace)) continue;
     if (!found->read_only) return Visitor{std::move(*found), true};
     looks = Visitor{std::move(*found), true};
   }

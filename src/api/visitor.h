@@ -1,8 +1,7 @@
 #pragma once
 // Who makes a request that may come from a browser or from a program.
 
-#include "auth/sessions.h"
-#include "net/http.h"
+#include "api/route.h"
 
 #include <optional>
 #include <string>
@@ -32,10 +31,9 @@ struct Visitor {
 };
 
 /// Who it is, for pages of `job` (empty: for pages of no job). Nothing when there is neither a token nor a cookie that is good here.
-/// Errors: those of Tokens::authenticate for a token that is wrong.
-Result<std::optional<Visitor>> visitor_of(auth::Tokens& tokens, auth::Sessions& sessions, const net::Request& request,
-                                          const std::optional<JobId>& job);
-/// The same from memory alone; nothing also means "ask the other way".
-std::optional<Visitor> known_visitor(auth::Tokens& tokens, auth::Sessions& sessions, const net::Request& request, const JobId& job);
+/// Errors: those of Tokens::authenticate for a token that is wrong; not_found for a job that the visitor does not know of.
+Result<std::optional<Visitor>> visitor_of(Context& context, const net::Request& request, const std::optional<JobId>& job);
+/// The same of a dashboard's job, from memory alone; nothing also means "ask the other way".
+std::optional<Visitor> known_visitor(Context& context, const net::Request& request, const service::Dashboard& dashboard);
 
 }  // namespace helio::api

@@ -10,6 +10,8 @@
 #include <memory>
 #include <semaphore>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace helio::api {
 
@@ -20,7 +22,8 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Names of `as`: admin, op, developer, other (a developer too), viewer, none (no header), wrong (an unknown token).
+  /// Names of `as`: admin, op, developer, other (a developer too), viewer; member (a developer of the workspace `default` alone), stranger
+  /// (another token of the principal `developer`, for the workspace `team-b` alone); none (no header), wrong (an unknown token).
   [[nodiscard]] std::string token(const std::string& as) const;
   std::unique_ptr<net::HttpClient> client(const std::string& as) const;
   net::ClientResponse send(const std::string& as, const std::string& method, const std::string& target, const std::string& body = {},
@@ -40,7 +43,8 @@ class World {
   model::Home home;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<store::LogStore> log_store;
-  std::counting_semaphore<> stops{0};  ///< released once for each stop that was asked for
+  std::vector<std::pair<std::string, std::string>> routes;  ///< (method, pattern) of everything that is served
+  std::counting_semaphore<> stops{0};                       ///< released once for each stop that was asked for
   rt::EventLoop loop;
 
  private:

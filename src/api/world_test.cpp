@@ -122,6 +122,8 @@ World::World() {
                                    std::pair{"other", Role::developer}, std::pair{"viewer", Role::viewer}}) {
     tokens_[name] = must(p.tokens.create("test", name, name, role, std::nullopt)).secret;
   }
+  tokens_["member"] = must(p.tokens.create("test", "member", "member", Role::developer, std::nullopt, {{"default"}})).secret;
+  tokens_["stranger"] = must(p.tokens.create("test", "stranger", "developer", Role::developer, std::nullopt, {{"team-b"}})).secret;
   model::Host host;
   host.id = HostId("local");
   host.capacity = {MilliCpu{8000}, 16_GiB, 8_GiB, 0};
@@ -139,6 +141,7 @@ World::World() {
   mount_ray_front(router, p.context);
   mount_browser(router, p.context);
   router.add_websocket("/agent/v1", p.hub.handler());
+  routes = router.routes();
   net::ServerOptions options;
   options.spool_dir = home.spool();
   options.keep_alive_interval = 200ms;

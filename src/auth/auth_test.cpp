@@ -274,6 +274,45 @@ TEST_F(TokensTest, tokens_expire) {
   }
 }
 
+TEST_F(TokensTest, one_for_some_workspaces_knows_of_no_other_and_acts_on_no_pool) {
+  using enum model::AccessRole;
+  const auto made = tokens.create("admin", "t", "ada", developer, {}, {{"b", "a", "b"}});
+  ASSERT_TRUE(made) << made.error().text();
+  EXPECT_EQ(made->token.workspaces, (std::vector<std::string>{"a", "b"}));
+  const auto found = tokens.authenticate(made->secret, "peer");
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->scope.holds("a"));
+  EXPECT_FALSE(found->scope.holds("c"));
+  EXPECT_FALSE(found->scope.holds("")) << "what is of no workspace";
+  EXPECT_FALSE(tokens.known(made->secret)->scope.is_all());
+  EXPECT_EQ(tokens.create("admin", "t", "ada", developer, {}, {{"a", "b c"}}).error().path(), "$.workspaces[1]");
+  for (const model::AccessRole role : {op, admin}) {
+    const auto refused = tokens.create("admin", "t", "ada", role, {}, {{"a"}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().path(), "$.workspaces");
+    EXPECT_NE(refused.error().message().find("viewer or developer"), std::string::npos);
+  }
+  model::Scope many;
+  for (int i = 0; i < 65; ++i) many.workspaces.push_back("w" + std::to_string(i));
+  EXPECT_EQ(tokens.create("admin", "t", "ada", developer, {}, many).error().path(), "$.workspaces");
+}
+
+TEST_F(TokensTest, one_of_an_older_version_knows_of_all) {
+  store::Row row;
+  row.kind = model::KindOf<model::Token>::name;
+  row.id = "t-old";
+  row.doc = R"({"id":"t-old","name":"old","principal":"ada","role":"viewer","hash":")" + sha256_hex("secret") +
+            R"(","created":"2026-01-31T12:00:00.000000Z"})";
+  ASSERT_TRUE(inner->write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_CHECK_OK(tx.put_row(row, {}));
+    return {};
+  }));
+  const auto found = tokens.authenticate("secret", "peer");
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_TRUE(found->scope.is_all());
+  EXPECT_TRUE(found->scope.holds("anything"));
+}
+
 TEST_F(TokensTest, the_administrators_own_is_not_revoked) {
   const Folder folder;
   ASSERT_TRUE(tokens.ensure_admin(folder.file("admin.token")));

@@ -3,6 +3,7 @@
 #include "auth/secret_file.h"
 #include "base/hash.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -15,6 +16,7 @@ constexpr std::string_view kPrefix = "hst_";  // so that secret scanners can fin
 constexpr std::string_view kAdmin = "admin";
 constexpr std::array<std::string_view, 4> kOwnActors{"agent", "control", "provider", "system"};
 constexpr std::string_view kPlain = "expected 1 to 63 letters, digits and . _ @ -";
+constexpr std::size_t kMostWorkspaces = 64;
 
 bool is_plain(std::string_view text) {
   constexpr std::string_view kMarks = "._@-";
@@ -25,6 +27,28 @@ bool is_plain(std::string_view text) {
 }
 
 std::string new_secret(Rng& rng) { return std::string(kPrefix) + random_hex(rng, 32); }
+
+/// Checks a scope, and names each workspace once.
+Result<void> check_scope(model::Scope& scope, model::AccessRole role) {
+  const auto wrong = [](std::string path, std::string why) {
+    return fail(Error(ErrorCode::invalid_argument, std::move(why)).at(std::move(path)));
+  };
+  std::vector<std::string>& names = scope.workspaces;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!is_plain(names[i])) return wrong(fmt::format("$.workspaces[{}]", i), std::string(kPlain));
+  }
+  std::ranges::sort(names);
+  const auto doubled = std::ranges::unique(names);
+  names.erase(doubled.begin(), doubled.end());
+  if (names.size() > kMostWorkspaces) return wrong("$.workspaces", fmt::format("at most {} workspaces, or none for all", kMostWorkspaces));
+  if (!scope.is_all() && role > model::AccessRole::developer) {
+    return wrong("$.workspaces",
+                 fmt::format("role {} acts on the whole pool, and not in workspaces alone: give role viewer or developer, or "
+                             "leave workspaces out",
+                             json::enum_name(role)));
+  }
+  return {};
+}
 
 store::Event event_of(std::string_view actor, Timestamp now, std::string type, std::string message) {
   store::Event event;
@@ -56,6 +80,7 @@ Result<void> Tokens::ensure_admin(const std::string& file) {
     token.id = TokenId(std::string(kAdmin));
     token.name = token.principal = kAdmin;
     token.role = model::AccessRole::admin;
+    token.workspaces.clear();
     token.hash = sha256_hex(secret);
     token.created = clock_.now();
     token.expires.reset();
@@ -79,7 +104,8 @@ Result<void> Tokens::refresh() {
     for (model::Token& token : tokens.items) {
       std::string hash = token.hash;
       hashes_[token.id] = hash;
-      by_hash_[hash] = {{token.id, std::move(token.principal), token.role}, std::move(token.hash), token.expires};
+      Identity identity{token.id, std::move(token.principal), token.role, {std::move(token.workspaces)}};
+      by_hash_[hash] = {std::move(identity), std::move(token.hash), token.expires};
     }
     loaded_.store(revision, std::memory_order_release);
     return {};
@@ -137,7 +163,7 @@ Result<Identity> Tokens::authenticate(std::string_view bearer, std::string_view 
 }
 
 Result<NewToken> Tokens::create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
-                                std::optional<Timestamp> expires) {
+                                std::optional<Timestamp> expires, model::Scope scope) {
   const Timestamp now = clock_.now();
   if (!is_plain(name)) return fail(Error(ErrorCode::invalid_argument, std::string(kPlain)).at("$.name"));
   if (!is_plain(principal)) return fail(Error(ErrorCode::invalid_argument, std::string(kPlain)).at("$.principal"));
@@ -146,14 +172,20 @@ Result<NewToken> Tokens::create(std::string_view actor, std::string name, std::s
                     .at("$.principal"));
   }
   if (expires && *expires <= now) return fail(Error(ErrorCode::invalid_argument, "the end lies in the past").at("$.expires"));
+  HELIO_CHECK_OK(check_scope(scope, role));
   NewToken made;
   made.secret = new_secret(rng_);
-  made.token = {
-      TokenId("t-" + random_base32(rng_, 16)), std::move(name), std::move(principal), role, sha256_hex(made.secret), now, expires, 0};
-  HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) {
-    return tx.put(made.token,
-                  event_of(actor, now, "token.created", fmt::format("token '{}' of {}", made.token.name, made.token.principal)));
-  }));
+  made.token.id = TokenId("t-" + random_base32(rng_, 16));
+  made.token.name = std::move(name);
+  made.token.principal = std::move(principal);
+  made.token.role = role;
+  made.token.workspaces = std::move(scope.workspaces);
+  made.token.hash = sha256_hex(made.secret);
+  made.token.created = now;
+  made.token.expires = expires;
+  std::string message = fmt::format("token '{}' of {}", made.token.name, made.token.principal);
+  if (!made.token.workspaces.empty()) message += fmt::format(" for {}", fmt::join(made.token.workspaces, ", "));
+  HELIO_CHECK_OK(store_.write([&](store::WriteTx& tx) { return tx.put(made.token, event_of(actor, now, "token.created", message)); }));
   return made;
 }
 

@@ -20,6 +20,7 @@ struct Identity {
   TokenId token;
   std::string principal;
   model::AccessRole role = model::AccessRole::viewer;
+  model::Scope scope{};
 };
 
 struct NewToken {
@@ -49,10 +50,10 @@ class Tokens {
   std::optional<Identity> known(std::string_view bearer);
   std::optional<Identity> known_holder(const TokenId& id);
 
-  /// Errors: invalid_argument for a name or principal that is empty, long or holds other than letters, digits and `._@-`; for a principal
-  /// that events name for heliostat's own parts; for an end in the past.
+  /// Errors: invalid_argument for a name, principal or workspace that is empty, long or holds other than letters, digits and `._@-`; for a
+  /// principal that events name for heliostat's own parts; for an end in the past; for a scope with a role that acts on the whole pool.
   Result<NewToken> create(std::string_view actor, std::string name, std::string principal, model::AccessRole role,
-                          std::optional<Timestamp> expires);
+                          std::optional<Timestamp> expires, model::Scope scope = {});
   Result<std::vector<model::Token>> list();
   /// From its return on the token is refused. Errors: not_found; precondition_failed for the one that ensure_admin() looks after.
   Result<void> revoke(std::string_view actor, const TokenId& id);

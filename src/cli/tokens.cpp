@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 namespace helio::cli {
 namespace {
@@ -30,8 +31,17 @@ struct TokenRow {
     role = text("role");
     created = text("created");
     expires = text("expires");
+    const json::Value* names = object == nullptr ? nullptr : object->if_contains("workspaces");
+    if (names == nullptr || !names->is_array()) return;
+    for (const json::Value& workspace : names->get_array()) {
+      if (workspace.is_string()) workspaces.emplace_back(workspace.get_string());
+    }
   }
+  /// For people.
+  [[nodiscard]] std::string scope() const { return workspaces.empty() ? "all" : fmt::format("{}", fmt::join(workspaces, ",")); }
+
   std::string id, name, principal, role, created, expires;
+  std::vector<std::string> workspaces;  ///< empty: all
 };
 
 Result<int> list_tokens(const Context& context) {
@@ -42,14 +52,14 @@ Result<int> list_tokens(const Context& context) {
     return 0;
   }
   const Timestamp now = SystemClock::instance().now();
-  Table table({"TOKEN", "NAME", "PRINCIPAL", "ROLE", "AGE", "EXPIRES"});
+  Table table({"TOKEN", "NAME", "PRINCIPAL", "ROLE", "WORKSPACES", "AGE", "EXPIRES"});
   for (const json::Value& item : items) {
     const TokenRow row(item);
     const auto created = parse_time(row.created);
     const auto expires = parse_time(row.expires);
     std::string end = "never";
     if (expires) end = *expires <= now ? "expired" : "in " + short_age(*expires - now);
-    table.row({row.id, row.name, row.principal, row.role, created ? short_age(now - *created) : "", end});
+    table.row({row.id, row.name, row.principal, row.role, row.scope(), created ? short_age(now - *created) : "", end});
   }
   table.print();
   return 0;
@@ -60,6 +70,7 @@ struct NewToken {
   std::string role;
   std::string principal;
   std::string expires;
+  std::vector<std::string> workspaces;
 };
 
 /// A time as it stands, or the end of a span from now.
@@ -72,6 +83,11 @@ Result<Timestamp> end_of(const std::string& text) {
 Result<int> create_token(const Context& context, const NewToken& flags) {
   json::Object body{{"name", flags.name}, {"role", flags.role}};
   if (!flags.principal.empty()) body["principal"] = flags.principal;
+  if (!flags.workspaces.empty()) {
+    json::Array workspaces;
+    for (const std::string& workspace : flags.workspaces) workspaces.push_back(json::Value(workspace));
+    body["workspaces"] = std::move(workspaces);
+  }
   if (!flags.expires.empty()) {
     HELIO_TRY(end, end_of(flags.expires));
     body["expires"] = format_time(end);
@@ -90,8 +106,9 @@ Result<int> create_token(const Context& context, const NewToken& flags) {
   // The secret alone on stdout, for `$(helio tokens create ...)`.
   fmt::print("{}\n", std::string_view(secret->get_string()));
   std::fflush(stdout);
-  fmt::print(stderr, "{}: {} as {}, {}. It is not shown again; give it as HELIOSTAT_TOKEN together with HELIOSTAT_URL={}\n", row.id,
-             row.principal, row.role, row.expires.empty() ? "without an end" : "until " + row.expires, api->url());
+  fmt::print(stderr, "{}: {} as {}{}, {}. It is not shown again; give it as HELIOSTAT_TOKEN together with HELIOSTAT_URL={}\n", row.id,
+             row.principal, row.role, row.workspaces.empty() ? "" : " in " + row.scope(),
+             row.expires.empty() ? "without an end" : "until " + row.expires, api->url());
   return 0;
 }
 
@@ -179,6 +196,8 @@ void add_token_commands(CLI::App& app, Context& context) {
       ->required()
       ->check(CLI::IsMember({"viewer", "developer", "op", "admin"}));
   create->add_option("--principal", flags->principal, "who acts, as jobs and events name it (default: the name)");
+  create->add_option("--workspace", flags->workspaces, "the only workspace that it knows of (repeatable; default: all)")
+      ->allow_extra_args(false);
   create->add_option("--expires", flags->expires, "a time, or a span such as 30d (default: never)");
   create->callback([&context, flags] { context.action = [&context, flags] { return create_token(context, *flags); }; });
 

@@ -4,7 +4,7 @@
 
 namespace helio::model {
 BOOST_DESCRIBE_ENUM(AccessRole, viewer, developer, op, admin)
-BOOST_DESCRIBE_STRUCT(Token, (), (id, name, principal, role, hash, created, expires, revision))
+BOOST_DESCRIBE_STRUCT(Token, (), (id, name, principal, role, workspaces, hash, created, expires, revision))
 BOOST_DESCRIBE_STRUCT(BrowserSession, (), (id, hash, token, job, read_only, link, created, expires, revision))
 }  // namespace helio::model
 

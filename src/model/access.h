@@ -4,19 +4,33 @@
 #include "base/ids.h"
 #include "base/json/json.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace helio::model {
 
 enum class AccessRole { viewer, developer, op, admin };
+
+/// The workspaces that a caller knows of. What belongs to another one does not exist for it.
+struct Scope {
+  std::vector<std::string> workspaces;  ///< empty: all of them, and what belongs to the pool alone
+
+  [[nodiscard]] bool is_all() const { return workspaces.empty(); }
+  [[nodiscard]] bool holds(std::string_view workspace) const {
+    return is_all() || std::ranges::find(workspaces, workspace) != workspaces.end();
+  }
+};
 
 struct Token {
   TokenId id;
   std::string name;
   std::string principal;  ///< who acts: "admin"
   AccessRole role = AccessRole::viewer;
-  std::string hash;  ///< SHA-256 of the secret
+  std::vector<std::string> workspaces;  ///< see Scope; rows of older versions have none
+  std::string hash;                     ///< SHA-256 of the secret
   Timestamp created;
   std::optional<Timestamp> expires;
   std::int64_t revision = 0;

@@ -9,7 +9,8 @@ namespace helio::service {
 struct Caller {
   std::string principal;
   model::AccessRole role = model::AccessRole::viewer;
-  TokenId token{};  ///< by which; empty inside of heliostat
+  TokenId token{};       ///< by which; empty inside of heliostat
+  model::Scope scope{};  ///< what there is for it
 };
 
 /// A create that may be repeated: the same key with the same body answers the first reply again, another body is a conflict.

@@ -32,20 +32,21 @@ Result<void> take_cluster_name(store::WriteTx& tx, const Job& job, store::Event 
   return tx.put(name, std::move(event));
 }
 
-Result<JobId> Jobs::cluster(const std::string& workspace, const std::string& name) {
+Result<JobId> Jobs::cluster(const model::Scope& scope, const std::string& workspace, const std::string& name) {
   auto found = store::get<ClusterName>(store_, name_key(workspace, name));
-  if (found) return found->job;
-  if (found.error().code() != ErrorCode::not_found) return fail(std::move(found).error());
+  if (!found && found.error().code() != ErrorCode::not_found) return fail(std::move(found).error());
+  if (found && scope.holds(workspace)) return found->job;
   return fail(Error(ErrorCode::not_found, fmt::format("no cluster '{}'", name)).with("cluster", name));
 }
 
-Result<std::vector<Job>> Jobs::clusters(const std::string& workspace, bool ended) {
+Result<std::vector<Job>> Jobs::clusters(const model::Scope& scope, const std::string& workspace, bool ended) {
   std::vector<Job> out;
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     store::ListQuery query;
     query.workspace = workspace;
     HELIO_TRY(names, tx.list<ClusterName>(query));
     for (const ClusterName& name : names.items) {
+      if (!scope.holds(name.workspace)) continue;
       HELIO_TRY(job, tx.find<Job>(name.job.value));
       if (job && (ended || !model::is_terminal(job->state))) out.push_back(std::move(*job));
     }

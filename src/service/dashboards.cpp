@@ -2,6 +2,7 @@
 
 #include "model/kinds.h"
 #include "model/ray_version.h"
+#include "service/scope.h"
 
 #include <algorithm>
 #include <charconv>
@@ -33,10 +34,11 @@ bool Dashboards::is_current(const Entry& entry) const {
 
 Result<Dashboard> Dashboards::read(store::ReadTx& tx, const JobId& id) {
   HELIO_TRY(job, tx.find<model::Job>(id.value));
-  if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
+  if (!job) return fail(no_job(id));
   Dashboard out;
   out.job = id;
   out.owner = job->owner;
+  out.workspace = job->spec.workspace;
   out.ended = model::is_terminal(job->state);
   if (!job->current_attempt) return out;
   HELIO_TRY(attempt, tx.find<model::Attempt>(job->current_attempt->value));

@@ -20,6 +20,7 @@ struct Dashboard {
   };
   JobId job;
   std::string owner;
+  std::string workspace;
   State state = State::none;
   bool ended = false;   ///< the job is
   std::string address;  ///< live: where it listens

@@ -2,6 +2,7 @@
 
 #include "service/jobs.h"
 #include "service/live.h"
+#include "service/scope.h"
 
 #include <algorithm>
 #include <array>
@@ -36,6 +37,19 @@ Result<std::vector<std::string>> story_of(store::ReadTx& tx, const JobId& job) {
   return std::vector<std::string>(std::make_move_iterator(lines.begin()), std::make_move_iterator(lines.end()));
 }
 
+/// Jobs that the caller does not know of are counted, not named.
+Result<void> hide_strangers(store::ReadTx& tx, const model::Scope& scope, sched::Refusal& mine) {
+  std::vector<JobId> known;
+  for (const JobId& job : mine.ahead) {
+    HELIO_TRY(may, knows(tx, scope, job));
+    if (may) known.push_back(job);
+  }
+  if (known.size() == mine.ahead.size()) return {};
+  mine.ahead = std::move(known);
+  mine.message = fmt::format("waits behind {} other{}", mine.position - 1, mine.position == 2 ? "" : "s");
+  return {};
+}
+
 void explain_waiting(Explanation& out, const sched::Plan& plan) {
   const auto mine = std::ranges::find(plan.wait, out.job, &sched::Refusal::job);
   if (mine == plan.wait.end()) {
@@ -49,7 +63,8 @@ void explain_waiting(Explanation& out, const sched::Plan& plan) {
   out.would_help = mine->message;
   if (mine->constraint == "order" && !mine->ahead.empty()) {
     const auto first = std::ranges::find(plan.wait, mine->ahead.front(), &sched::Refusal::job);
-    if (first != plan.wait.end()) out.would_help += fmt::format("; {}, which is next, {}", first->job.value, first->message);
+    const bool is_next = first != plan.wait.end() && first->position == 1;
+    if (is_next) out.would_help += fmt::format("; {}, which is next, {}", first->job.value, first->message);
   }
   const std::string place = out.position ? fmt::format("place {} of the queue; ", *out.position) : "";
   out.lines.push_back(fmt::format("now: {}{}", place, out.would_help));
@@ -57,7 +72,7 @@ void explain_waiting(Explanation& out, const sched::Plan& plan) {
 
 }  // namespace
 
-Result<Explanation> Jobs::explain(const JobId& id) {
+Result<Explanation> Jobs::explain(const Caller& caller, const JobId& id) {
   Explanation out;
   out.job = id;
   sched::State state;
@@ -65,7 +80,7 @@ Result<Explanation> Jobs::explain(const JobId& id) {
   HELIO_TRY(catalog, catalog_.get());
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(job, tx.find<model::Job>(id.value));
-    if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
+    if (!job) return fail(no_job(id));
     out.state = job->state;
     out.reason = job->reason;
     if (job->verdict) {
@@ -90,7 +105,13 @@ Result<Explanation> Jobs::explain(const JobId& id) {
     state = std::move(live);
     return {};
   }));
-  if (waits) explain_waiting(out, sched::plan_admissions(state, clock_.now()));
+  if (!waits) return out;
+  sched::Plan plan = sched::plan_admissions(state, clock_.now());
+  const auto mine = std::ranges::find(plan.wait, id, &sched::Refusal::job);
+  if (!caller.scope.is_all() && mine != plan.wait.end()) {
+    HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) { return hide_strangers(tx, caller.scope, *mine); }));
+  }
+  explain_waiting(out, plan);
   return out;
 }
 

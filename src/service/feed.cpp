@@ -1,6 +1,7 @@
 #include "service/feed.h"
 
 #include "base/log.h"
+#include "service/scope.h"
 
 #include <algorithm>
 #include <utility>
@@ -142,15 +143,23 @@ Result<std::vector<model::Host>> Feed::hosts() {
   return std::move(page.items);
 }
 
-Result<std::vector<model::Node>> Feed::nodes(bool all) {
+Result<std::vector<model::Node>> Feed::nodes(const model::Scope& scope, bool all) {
   store::ListQuery query;
   if (!all) {
     for (int i = 0; i < static_cast<int>(model::NodeState::gone); ++i) {
       query.states.emplace_back(json::enum_name(static_cast<model::NodeState>(i)));
     }
   }
-  HELIO_TRY(page, store::list<model::Node>(store_, query));
-  return std::move(page.items);
+  std::vector<model::Node> out;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(page, tx.list<model::Node>(query));
+    for (model::Node& node : page.items) {
+      HELIO_TRY(known, knows(tx, scope, node.job));
+      if (known) out.push_back(std::move(node));
+    }
+    return {};
+  }));
+  return out;
 }
 
 Result<void> Feed::note(const Caller& caller, const NodeId& node, std::string_view type, const std::string& message, Timestamp now) {

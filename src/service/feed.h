@@ -29,8 +29,8 @@ class Feed {
   [[nodiscard]] std::int64_t revision() const { return store_.revision(); }
   Result<std::vector<store::Event>> events(const store::EventQuery& query);
   Result<std::vector<model::Host>> hosts();
-  /// `all`: those that are gone too.
-  Result<std::vector<model::Node>> nodes(bool all);
+  /// Of jobs that `scope` knows of. `all`: those that are gone too.
+  Result<std::vector<model::Node>> nodes(const model::Scope& scope, bool all);
   /// Audit of what opens a session in a node, and so changes no row.
   Result<void> note(const Caller& caller, const NodeId& node, std::string_view type, const std::string& message, Timestamp now);
   Result<std::int64_t> count_jobs(const std::vector<model::JobState>& states);

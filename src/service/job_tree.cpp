@@ -2,6 +2,7 @@
 
 #include "service/job_files.h"
 #include "service/jobs.h"
+#include "service/scope.h"
 
 namespace helio::service {
 namespace {
@@ -44,7 +45,7 @@ Result<Tree> tree_of(store::ReadTx& tx, const JobId& job) {
 /// The tree, when nothing in it lives.
 Result<Tree> dead_tree(store::ReadTx& tx, const JobId& id) {
   HELIO_TRY(job, tx.find<model::Job>(id.value));
-  if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
+  if (!job) return fail(no_job(id));
   if (!model::is_terminal(job->state)) {
     return fail(Error(ErrorCode::precondition_failed,
                       job->stop == model::StopReason::none

@@ -5,6 +5,7 @@
 #include "service/job_files.h"
 #include "service/live.h"
 #include "service/packages.h"
+#include "service/scope.h"
 
 #include <algorithm>
 
@@ -27,8 +28,6 @@ store::Event event_of(const Caller& caller, const JobId& job, Timestamp now, std
   event.job = job.value;
   return event;
 }
-
-Error no_job(const JobId& id) { return Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value); }
 
 Result<Job> find_job(store::ReadTx& tx, const JobId& id) {
   HELIO_TRY(found, tx.find<Job>(id.value));
@@ -91,6 +90,7 @@ Result<Job> Jobs::submit_with(const Caller& caller, const model::JobSpec& spec, 
 
 Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
                          const std::optional<JobId>& rerun_of, std::string* document, const Also& also) {
+  HELIO_CHECK_OK(check_workspace(caller.scope, spec.workspace));
   std::optional<Job> earlier;
   if (!idempotency.key.empty()) {
     // Before anything is checked: what was accepted once is answered again, also when the pool has changed since.
@@ -140,7 +140,8 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
   return std::move(*earlier);
 }
 
-Result<Preview> Jobs::preview(const Caller&, const model::JobSpec& spec) {
+Result<Preview> Jobs::preview(const Caller& caller, const model::JobSpec& spec) {
+  HELIO_CHECK_OK(check_workspace(caller.scope, spec.workspace));
   HELIO_TRY(catalog, catalog_.get());
   Catalog without_packages = *catalog;
   without_packages.has_package = nullptr;  // what would be uploaded with the job is not here yet
@@ -178,12 +179,26 @@ Result<Preview> Jobs::preview(const Caller&, const model::JobSpec& spec) {
     out.would = "would start now on " + listed(hosts);
   }
   for (const sched::Refusal& refusal : plan.wait) {
-    if (refusal.job == id) out.would = fmt::format("would wait at place {} of the queue: {}", refusal.position, refusal.message);
+    if (refusal.job != id) continue;
+    // The one that a job stands behind may be of a workspace that the caller does not know of.
+    const std::string why = refusal.constraint == "order" && !caller.scope.is_all() ? "others are ahead" : refusal.message;
+    out.would = fmt::format("would wait at place {} of the queue: {}", refusal.position, why);
   }
   out.spec = std::move(resolved.spec);
   mask(out.spec);
   out.warnings = std::move(resolved.warnings);
   return out;
+}
+
+Result<void> Jobs::check_known(const model::Scope& scope, const JobId& id) {
+  if (scope.is_all()) return {};
+  bool known = false;
+  HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
+    HELIO_TRY(found, knows(tx, scope, id));
+    known = found;
+    return {};
+  }));
+  return known ? Result<void>() : fail(no_job(id));
 }
 
 Result<Job> Jobs::get(const JobId& id) {

@@ -1,5 +1,6 @@
 #pragma once
-// Use cases of jobs: validate, one transaction, append event. Authorisation is api/'s; by the time we are called the caller may act.
+// Use cases of jobs: validate, one transaction, append event. Authorisation is api/'s; by the time we are called the caller may act, and
+// knows of the job.
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -51,8 +52,8 @@ class Jobs {
 
   /// Validates, fills defaults, seals secrets, stores job + event + idempotency key in one transaction.
   /// Errors: invalid_argument with the path of the field; resource_exhausted at $.workers[i].count when no host can ever hold the shape
-  /// (args: largest); not_found for an image or flavor; conflict for a reused idempotency key with another body.
-  /// `document`, if given, gets what get_text() would give.
+  /// (args: largest); not_found for an image, a flavor, or a workspace that the caller does not know of; conflict for a reused idempotency
+  /// key with another body. `document`, if given, gets what get_text() would give.
   Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
                             std::string* document = nullptr);
   /// The same, and `also` in the transaction that stores the job: for what must exist with it or not at all. Its error is the submit's.
@@ -60,6 +61,9 @@ class Jobs {
   Result<model::Job> submit_with(const Caller& caller, const model::JobSpec& spec, const Also& also);
   /// What submit() would do, with its errors; stores nothing and does not ask whether the packages that it names are here yet.
   Result<Preview> preview(const Caller& caller, const model::JobSpec& spec);
+  /// Error: not_found for a job that `scope` does not know of, after the same look for one that is not there at all. Of the scope of all
+  /// workspaces nothing is asked.
+  Result<void> check_known(const model::Scope& scope, const JobId& id);
   Result<model::Job> get(const JobId& id);
   /// The stored document's JSON text with its revision as first member, without decoding it: the hot path of GET.
   Result<std::string> get_text(const JobId& id);
@@ -72,11 +76,13 @@ class Jobs {
   /// Removes an ended job with its attempts, secrets, logs and files; the events stay for the audit. Files go first, so a removal that was
   /// cut short is finished by repeating it. Error: precondition_failed while it or one of its nodes lives.
   Result<void> remove(const Caller& caller, const JobId& id);
-  /// The job of the long-lived cluster that has, or had last, this name. Error: not_found.
-  Result<JobId> cluster(const std::string& workspace, const std::string& name);
-  /// The long-lived clusters of a workspace (empty: of all) by their names: those that live, or with `ended` the last of each name.
-  Result<std::vector<model::Job>> clusters(const std::string& workspace, bool ended);
-  Result<Explanation> explain(const JobId& id);
+  /// The job of the long-lived cluster that has, or had last, this name. Error: not_found, also where it is not in `scope`.
+  Result<JobId> cluster(const model::Scope& scope, const std::string& workspace, const std::string& name);
+  /// The long-lived clusters of a workspace (empty: of all in `scope`) by their names: those that live, or with `ended` the last of each
+  /// name.
+  Result<std::vector<model::Job>> clusters(const model::Scope& scope, const std::string& workspace, bool ended);
+  /// Jobs of workspaces that the caller does not know of are counted, not named.
+  Result<Explanation> explain(const Caller& caller, const JobId& id);
   Result<std::vector<model::Attempt>> attempts(const JobId& id);
   Result<std::vector<model::Node>> nodes(const JobId& id);
 

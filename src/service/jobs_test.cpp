@@ -68,7 +68,7 @@ model::JobSpec cluster_spec(const std::string& name) {
 
 TEST_F(JobsTest, of_living_clusters_each_has_its_own_name) {
   const model::Job first = world.submit(cluster_spec("team"));
-  EXPECT_EQ(world.jobs->cluster("default", "team"), first.id);
+  EXPECT_EQ(world.jobs->cluster({}, "default", "team"), first.id);
   const auto second = world.jobs->submit(world.caller, cluster_spec("team"), {});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), ErrorCode::conflict);
@@ -79,27 +79,27 @@ TEST_F(JobsTest, of_living_clusters_each_has_its_own_name) {
   job.name = "team";
   EXPECT_TRUE(world.jobs->submit(world.caller, job, {})) << "jobs may share names with anything";
   world.submit(cluster_spec("other"));
-  EXPECT_EQ(world.jobs->clusters("default", false)->size(), 2U);
-  EXPECT_EQ(world.jobs->clusters("elsewhere", false)->size(), 0U);
-  EXPECT_EQ(world.jobs->cluster("default", "nobody").error().code(), ErrorCode::not_found);
-  EXPECT_EQ(world.jobs->cluster("elsewhere", "team").error().code(), ErrorCode::not_found);
+  EXPECT_EQ(world.jobs->clusters({}, "default", false)->size(), 2U);
+  EXPECT_EQ(world.jobs->clusters({}, "elsewhere", false)->size(), 0U);
+  EXPECT_EQ(world.jobs->cluster({}, "default", "nobody").error().code(), ErrorCode::not_found);
+  EXPECT_EQ(world.jobs->cluster({}, "elsewhere", "team").error().code(), ErrorCode::not_found);
 }
 
 TEST_F(JobsTest, the_name_of_a_cluster_that_has_ended_is_free) {
   const model::Job first = world.submit(cluster_spec("team"));
   world.force(first.id, model::JobState::stopped);
-  EXPECT_TRUE(world.jobs->clusters("default", false)->empty());
-  EXPECT_EQ(world.jobs->clusters("default", true)->size(), 1U);
-  EXPECT_EQ(world.jobs->cluster("default", "team"), first.id) << "its record is still found by the name";
+  EXPECT_TRUE(world.jobs->clusters({}, "default", false)->empty());
+  EXPECT_EQ(world.jobs->clusters({}, "default", true)->size(), 1U);
+  EXPECT_EQ(world.jobs->cluster({}, "default", "team"), first.id) << "its record is still found by the name";
   const auto again = world.jobs->rerun(world.caller, first.id, {});
   ASSERT_TRUE(again) << again.error().text();
-  EXPECT_EQ(world.jobs->cluster("default", "team"), again->id);
+  EXPECT_EQ(world.jobs->cluster({}, "default", "team"), again->id);
   ASSERT_TRUE(world.jobs->remove(world.caller, first.id));
-  EXPECT_EQ(world.jobs->cluster("default", "team"), again->id) << "the former one does not take the name along";
+  EXPECT_EQ(world.jobs->cluster({}, "default", "team"), again->id) << "the former one does not take the name along";
 
   world.force(again->id, model::JobState::stopped);
   ASSERT_TRUE(world.jobs->remove(world.caller, again->id));
-  EXPECT_EQ(world.jobs->cluster("default", "team").error().code(), ErrorCode::not_found);
+  EXPECT_EQ(world.jobs->cluster({}, "default", "team").error().code(), ErrorCode::not_found);
 }
 
 TEST_F(JobsTest, an_unknown_id_is_not_found) {
@@ -109,7 +109,7 @@ TEST_F(JobsTest, an_unknown_id_is_not_found) {
   EXPECT_EQ(world.jobs->stop(world.caller, id, model::StopReason::user).error().code(), ErrorCode::not_found);
   EXPECT_EQ(world.jobs->rerun(world.caller, id, {}).error().code(), ErrorCode::not_found);
   EXPECT_EQ(world.jobs->remove(world.caller, id).error().code(), ErrorCode::not_found);
-  EXPECT_EQ(world.jobs->explain(id).error().code(), ErrorCode::not_found);
+  EXPECT_EQ(world.jobs->explain(world.caller, id).error().code(), ErrorCode::not_found);
   EXPECT_EQ(world.jobs->attempts(id).error().code(), ErrorCode::not_found);
   EXPECT_EQ(world.jobs->nodes(id).error().code(), ErrorCode::not_found);
 }
@@ -321,13 +321,13 @@ TEST_F(JobsTest, explain_agrees_with_the_scheduler) {
   world.clock.advance(1s);
   const model::Job second = world.submit(World::spec());
 
-  const auto why_first = world.jobs->explain(first.id);
+  const auto why_first = world.jobs->explain(world.caller, first.id);
   ASSERT_TRUE(why_first) << why_first.error().text();
   EXPECT_EQ(why_first->position, 1);
   EXPECT_EQ(why_first->constraint, "cpu");
   EXPECT_THAT(why_first->would_help, HasSubstr("2.5 more CPUs"));
 
-  const auto why_second = world.jobs->explain(second.id);
+  const auto why_second = world.jobs->explain(world.caller, second.id);
   ASSERT_TRUE(why_second);
   EXPECT_EQ(why_second->position, 2);
   EXPECT_EQ(why_second->constraint, "order");
@@ -336,10 +336,58 @@ TEST_F(JobsTest, explain_agrees_with_the_scheduler) {
   EXPECT_THAT(why_second->lines.front(), HasSubstr("job.submitted"));
 
   ASSERT_TRUE(world.jobs->stop(world.caller, first.id, model::StopReason::user));
-  const auto free = world.jobs->explain(second.id);
+  const auto free = world.jobs->explain(world.caller, second.id);
   ASSERT_TRUE(free);
   EXPECT_FALSE(free->position);
   EXPECT_THAT(free->lines.back(), HasSubstr("it fits"));
+}
+
+TEST_F(JobsTest, what_waits_ahead_in_another_workspace_is_counted_and_not_named) {
+  const model::Job busy = world.submit(World::spec());
+  world.attempt_of(busy);
+  world.force(busy.id, model::JobState::running);
+  const model::Job other = world.submit(World::spec(1, "large"));
+  auto moved = world.jobs->get(other.id);
+  moved->spec.workspace = "team-b";
+  world.put(*moved, other.id.value);
+  world.clock.advance(1s);
+  const model::Job first = world.submit(World::spec());
+  world.clock.advance(1s);
+  const model::Job second = world.submit(World::spec());
+  Caller caller = world.caller;
+  caller.scope.workspaces = {"default"};
+
+  const auto why_first = world.jobs->explain(caller, first.id);
+  ASSERT_TRUE(why_first) << why_first.error().text();
+  EXPECT_EQ(why_first->position, 2);
+  EXPECT_TRUE(why_first->ahead.empty());
+  EXPECT_EQ(why_first->would_help, "waits behind 1 other");
+  const auto why_second = world.jobs->explain(caller, second.id);
+  ASSERT_TRUE(why_second);
+  EXPECT_THAT(why_second->ahead, testing::ElementsAre(first.id));
+  EXPECT_EQ(why_second->would_help, "waits behind 2 others");
+  const auto preview = world.jobs->preview(caller, World::spec());
+  ASSERT_TRUE(preview);
+  EXPECT_EQ(preview->would, "would wait at place 4 of the queue: others are ahead");
+  EXPECT_THAT(world.jobs->explain(world.caller, first.id)->would_help, HasSubstr(other.id.value)) << "to who knows all it is named";
+}
+
+TEST_F(JobsTest, another_workspace_takes_no_job) {
+  Caller caller = world.caller;
+  caller.scope.workspaces = {"team-b"};
+  const auto refused = world.jobs->submit(caller, World::spec(), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::not_found);
+  EXPECT_EQ(refused.error().path(), "$.workspace");
+  EXPECT_EQ(world.jobs->preview(caller, World::spec()).error().text(), refused.error().text());
+  const model::Job job = world.submit(World::spec());
+  const auto told = [&](const JobId& id) {
+    std::string text = world.jobs->check_known(caller.scope, id).error().text();
+    for (std::size_t at = text.find(id.value); at != std::string::npos; at = text.find(id.value)) text.replace(at, id.value.size(), "<id>");
+    return text;
+  };
+  EXPECT_EQ(told(job.id), told(JobId("j-none")));
+  EXPECT_TRUE(world.jobs->check_known(world.caller.scope, JobId("j-none"))) << "who knows all is told by whoever reads it";
 }
 
 TEST_F(JobsTest, explain_tells_back_off_and_verdict) {
@@ -351,7 +399,7 @@ TEST_F(JobsTest, explain_tells_back_off_and_verdict) {
       "raylet.died", model::CauseClass::node, model::Confidence::high, "the raylet of w1 died", "running", std::nullopt, std::nullopt, {},
       "retry 1 of 5"};
   world.put(*stored, job.id.value);
-  const auto why = world.jobs->explain(job.id);
+  const auto why = world.jobs->explain(world.caller, job.id);
   ASSERT_TRUE(why);
   EXPECT_EQ(why->constraint, "back-off");
   EXPECT_THAT(why->lines, testing::Contains(HasSubstr("raylet.died: the raylet of w1 died (retry 1 of 5)")));

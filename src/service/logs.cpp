@@ -2,6 +2,7 @@
 
 #include "base/pattern.h"
 #include "model/cluster.h"
+#include "service/scope.h"
 
 #include <algorithm>
 #include <atomic>
@@ -158,7 +159,7 @@ Result<Reader::Snapshot> Reader::snapshot() {
   Snapshot out;
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(job, tx.find<model::Job>(job_.value));
-    if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", job_.value)).with("job", job_.value));
+    if (!job) return fail(no_job(job_));
     out.job_ended = model::is_terminal(job->state);
     store::ListQuery query;
     query.parent = job_.value;
@@ -349,7 +350,7 @@ Result<std::vector<store::StreamMeta>> Logs::streams(const JobId& job) {
   std::vector<AttemptId> attempts;
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(found, tx.find<model::Job>(job.value));
-    if (!found) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", job.value)).with("job", job.value));
+    if (!found) return fail(no_job(job));
     store::ListQuery query;
     query.parent = job.value;
     HELIO_TRY(page, tx.list<model::Attempt>(query));

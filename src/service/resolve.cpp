@@ -4,6 +4,7 @@
 #include "service/entrypoint.h"
 #include "service/fields.h"
 #include "service/runtime_env.h"
+#include "service/scope.h"
 
 #include <algorithm>
 #include <array>
@@ -154,9 +155,7 @@ Result<void> Resolver::identity() {
   if (spec.name.empty()) spec.name = default_name(spec.entrypoint);
   if (spec.name.size() > 128) return wrong("$.name", "the name has {} bytes; at most 128 are allowed", spec.name.size());
   if (has_control(spec.name) || is_blank(spec.name)) return wrong("$.name", "a name cannot be blank or hold control characters");
-  if (spec.workspace != "default") {
-    return wrong("$.workspace", "no workspace '{}'; this version has one, 'default'", spec.workspace);
-  }
+  HELIO_CHECK_OK(check_workspace({}, spec.workspace));
   if (spec.queue != "default") return wrong("$.queue", "no queue '{}'; this version has one, 'default'", spec.queue);
   if (spec.priority < 1 || spec.priority > 9) return wrong("$.priority", "expected 1 to 9 (9 goes first), got {}", spec.priority);
   if (spec.labels.size() > 64) return wrong("$.labels", "at most 64 labels are allowed, got {}", spec.labels.size());

@@ -121,7 +121,7 @@ TEST(Resolve, a_cluster_has_a_name_and_a_time_without_use_but_no_entrypoint) {
 
 TEST(Resolve, identity_and_policy_errors) {
   expect_errors({
-      {with(R"("workspace":"x")"), kBad, "$.workspace", "'default'"},
+      {with(R"("workspace":"x")"), kNone, "$.workspace", "'default'"},
       {with(R"("queue":"x")"), kBad, "$.queue", "'default'"},
       {with(R"("priority":0)"), kBad, "$.priority", "1 to 9"},
       {with(R"("priority":10)"), kBad, "$.priority", "1 to 9"},

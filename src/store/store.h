@@ -54,6 +54,7 @@ struct ListQuery {
   bool newest_first = false;        ///< by creation
   std::string cursor;               ///< opaque, from the former page
   int limit = 0;                    ///< 0: no limit
+  std::vector<std::string> within;  ///< only of these workspaces; empty: all
 };
 
 struct EventQuery {
@@ -63,6 +64,8 @@ struct EventQuery {
   std::string id;
   int limit = 1000;
   bool names_only = false;  ///< leave patch, whole and data out: enough to know what to read again
+  /// Only what belongs to these workspaces, or to a job of them that is still there; empty: all.
+  std::vector<std::string> within{};
 };
 
 template <class T>
@@ -83,6 +86,8 @@ class ReadTx {
  public:
   virtual ~ReadTx() = default;
   virtual Result<std::optional<Row>> get_row(std::string_view kind, std::string_view id) = 0;
+  /// Of a row, whose document is not read: takes the same time whatever its size. Nothing: there is no such row.
+  virtual Result<std::optional<std::string>> workspace_of(std::string_view kind, std::string_view id) = 0;
   virtual Result<Page<Row>> list_rows(std::string_view kind, const ListQuery& query) = 0;
   virtual Result<std::int64_t> count_rows(std::string_view kind, const ListQuery& query) = 0;
   /// In order of revision. Error: precondition_failed "resync" when `since` is older than the oldest kept event; 0 is never too old: it

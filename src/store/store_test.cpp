@@ -186,6 +186,44 @@ TEST_P(StoreTest, EventsOfOneResourceAreFoundWhateverItIs) {
   })));
 }
 
+TEST_P(StoreTest, EventsOfAWorkspaceAreItsOwnAndThoseOfItsJobs) {
+  const auto add = [&](std::string kind, std::string id, std::string workspace, std::string job) {
+    Row item = row(std::move(id));
+    item.kind = std::move(kind);
+    item.workspace = std::move(workspace);
+    Event with = event();
+    with.job = std::move(job);
+    ASSERT_TRUE(ok(put(*store_, item, with)));
+  };
+  add("job", "j-1", "w1", "");
+  add("job", "j-2", "default", "");
+  add("attempt", "j-1-1", "", "j-1");
+  add("attempt", "j-2-1", "", "j-2");
+  add("attempt", "j-3-1", "", "j-3");  // of a job that is not there
+  add("package", "p", "w1", "");
+  add("token", "t", "", "");
+  const auto found = [&](EventQuery query) {
+    Things out;
+    EXPECT_TRUE(ok(store_->read([&](ReadTx& tx) -> Result<void> {
+      HELIO_TRY(events, tx.events(query));
+      for (const Event& each : events) out.push_back(each.id);
+      return {};
+    })));
+    return out;
+  };
+  EXPECT_EQ(found({.within = {"w1"}}), (Things{"j-1", "j-1-1", "p"}));
+  EXPECT_EQ(found({.within = {"default", "w3"}}), (Things{"j-2", "j-2-1"}));
+  EXPECT_EQ(found({.within = {"w3"}}), (Things{}));
+  EXPECT_EQ(found({.job = "j-1", .within = {"default"}}), (Things{}));
+  EXPECT_EQ(found({.job = "j-1", .limit = 1, .within = {"w1"}}), (Things{"j-1"}));
+  EXPECT_EQ(found({.since = 1, .kind = "attempt", .names_only = true, .within = {"w1"}}), (Things{"j-1-1"}));
+  EXPECT_EQ(found({.kind = "attempt", .id = "j-2-1", .within = {"w1"}}), (Things{}));
+  EXPECT_EQ(found({.kind = "job", .id = "j-2", .within = {"default"}}), (Things{"j-2"}));
+  // What there was of a job that was removed is told by its own last word alone.
+  ASSERT_TRUE(ok(store_->write([&](WriteTx& tx) { return tx.remove_row("job", "j-1", event()); })));
+  EXPECT_EQ(found({.within = {"w1"}}), (Things{"j-1", "p", "j-1"}));
+}
+
 TEST_P(StoreTest, ACommitOfAnySizeIsTaken) {
   // Sizes around those at which the log's writes are cut into pieces.
   for (const int kib : {16, 60, 64, 124, 128, 132, 256, 1000, 3000}) {
@@ -257,9 +295,22 @@ TEST_P(StoreTest, ListsFilterAndCount) {
   EXPECT_EQ(ids({.states = {"gone", "up"}, .parent = "p1", .newest_first = true, .limit = 2}), (Things{"d", "a"}));
   EXPECT_EQ(ids({.workspace = "w2", .states = {"up"}, .parent = "p1"}), (Things{"a"}));
   EXPECT_EQ(ids({.workspace = "other"}), (Things{}));
+  add("e", "up", "default", "p1");
+  add("f", "down", "", "p1");
+  EXPECT_EQ(ids({.within = {"w2", "other"}}), (Things{"a", "d"}));
+  EXPECT_EQ(ids({.within = {"w2", "default"}}), (Things{"a", "d", "e"}));
+  EXPECT_EQ(ids({.states = {"gone", "up"}, .newest_first = true, .within = {"w2", "default"}}), (Things{"e", "d", "a"}));
+  EXPECT_EQ(ids({.states = {"up"}, .parent = "p1", .within = {"w1"}}), (Things{"c"}));
+  EXPECT_EQ(ids({.workspace = "w1", .within = {"w2", "default"}}), (Things{})) << "both must hold";
+  EXPECT_EQ(ids({.workspace = "default", .within = {"default"}}), (Things{"e"}));
   ASSERT_TRUE(ok(store_->read([&](ReadTx& tx) -> Result<void> {
-    EXPECT_EQ(tx.count_rows("thing", {}).value_or(-1), 4);
-    EXPECT_EQ(tx.count_rows("thing", {.states = {"up", "down"}}).value_or(-1), 3);
+    EXPECT_EQ(tx.count_rows("thing", {}).value_or(-1), 6);
+    EXPECT_EQ(tx.count_rows("thing", {.within = {"w2"}}).value_or(-1), 2);
+    EXPECT_EQ(tx.workspace_of("thing", "a").value(), "w2");
+    EXPECT_EQ(tx.workspace_of("thing", "f").value(), "");
+    EXPECT_EQ(tx.workspace_of("thing", "none").value(), std::nullopt);
+    EXPECT_EQ(tx.workspace_of("other", "a").value(), std::nullopt);
+    EXPECT_EQ(tx.count_rows("thing", {.states = {"up", "down"}}).value_or(-1), 5);
     EXPECT_EQ(tx.count_rows("other", {}).value_or(-1), 0);
     return {};
   })));

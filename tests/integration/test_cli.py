@@ -138,6 +138,14 @@ def test_a_token_gives_what_its_role_may_until_it_is_revoked(daemon):
     assert daemon.helio("tokens", "rm", identity, check=0).stdout == f"{identity} is refused from now on\n"
     assert "wrong, expired or revoked" in daemon.helio("ps", env=ada, check=65).stderr
     assert "--expires" in daemon.helio("tokens", "create", "x", "--role", "viewer", "--expires", "soon", check=64).stderr
+    made = daemon.helio("tokens", "create", "elsewhere", "--role", "developer", "--workspace", "team-b", "--workspace", "team-c", check=0)
+    assert "elsewhere as developer in team-b,team-c, without an end" in made.stderr
+    assert re.search(r"elsewhere +elsewhere +developer +team-b,team-c ", daemon.helio("tokens", check=0).stdout)
+    elsewhere = {**url, "HELIOSTAT_TOKEN": made.stdout.strip()}
+    assert job not in daemon.helio("ps", "--all", env=elsewhere, check=0).stdout
+    assert f"no job '{job}'" in daemon.helio("show", job, env=elsewhere, check=67).stderr
+    assert "this token is for team-b, team-c" in daemon.helio("submit", "--", "true", env=elsewhere, check=67).stderr
+    assert "viewer or developer" in daemon.helio("tokens", "create", "x", "--role", "op", "--workspace", "default", check=64).stderr
     assert "start the daemon again" in daemon.helio("tokens", "rm", "admin", check=70).stderr
 
 

@@ -1,5 +1,6 @@
 #include "store/sql/sqlite/tables.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -24,25 +25,34 @@ Result<std::int64_t> cursor_of(const std::string& text) {
   return value;
 }
 
+/// "?, ?, ?"
+std::string marks(std::size_t count) {
+  std::string out = "?";
+  for (std::size_t i = 1; i < count; ++i) out += ", ?";
+  return out;
+}
+
 /// The conditions of a list. The terms with `<>` let SQLite use the partial indexes. A plus keeps it from the index on (kind, id), which
 /// would have to sort: a page of a list that nothing narrows down comes out of the table in its own order.
 std::string conditions(const ListQuery& query) {
   const bool by_workspace = !query.workspace.empty() && query.workspace != "default";
-  const bool narrow = by_workspace || !query.parent.empty() || !query.states.empty() || query.limit == 0;
+  const bool within_others = !query.within.empty() && std::ranges::find(query.within, "default") == query.within.end();
+  const bool narrow = by_workspace || within_others || !query.parent.empty() || !query.states.empty() || query.limit == 0;
   std::string sql = narrow ? "kind = ?" : "+kind = ?";
   if (by_workspace) sql += " AND workspace = ? AND workspace <> '' AND workspace <> 'default'";
   if (!query.workspace.empty() && !by_workspace) sql += " AND +workspace = ?";
-  if (!query.parent.empty()) sql += " AND parent = ? AND parent <> ''";
-  if (!query.states.empty()) {
-    sql += " AND state <> '' AND state IN (?";
-    for (std::size_t i = 1; i < query.states.size(); ++i) sql += ", ?";
-    sql += ")";
+  if (!query.within.empty()) {
+    sql += fmt::format(" AND {}workspace IN ({})", within_others ? "" : "+", marks(query.within.size()));
+    if (within_others) sql += " AND workspace <> '' AND workspace <> 'default'";
   }
+  if (!query.parent.empty()) sql += " AND parent = ? AND parent <> ''";
+  if (!query.states.empty()) sql += fmt::format(" AND state <> '' AND state IN ({})", marks(query.states.size()));
   return sql;
 }
 void bind_conditions(Statement& s, std::string_view kind, const ListQuery& query) {
   s.bind(kind);
   if (!query.workspace.empty()) s.bind(query.workspace);
+  for (const std::string& workspace : query.within) s.bind(workspace);
   if (!query.parent.empty()) s.bind(query.parent);
   for (const std::string& state : query.states) s.bind(state);
 }
@@ -92,6 +102,12 @@ Result<std::optional<Row>> get_row(Connection& db, std::string_view kind, std::s
   return std::optional<Row>(row_of(s));
 }
 
+Result<std::optional<std::string>> workspace_of(Connection& db, std::string_view kind, std::string_view id) {
+  HELIO_TRY(s, db.prepare("SELECT workspace FROM resources WHERE kind = ? AND id = ?"));
+  HELIO_TRY(found, s.bind(kind).bind(id).step());
+  return found ? std::optional(s.text(0)) : std::nullopt;
+}
+
 Result<Page<Row>> list_rows(Connection& db, std::string_view kind, const ListQuery& query) {
   std::int64_t after = query.newest_first ? std::numeric_limits<std::int64_t>::max() : 0;
   if (!query.cursor.empty()) {
@@ -104,7 +120,8 @@ Result<Page<Row>> list_rows(Connection& db, std::string_view kind, const ListQue
   if (query.states.size() > 1) {
     // Several states come out of the index one after the other: sort their keys, then read the documents of one page only. Left alone,
     // SQLite would rather walk through all rows of the kind in order.
-    const std::string_view index = query.parent.empty() && query.workspace.empty() ? "INDEXED BY resources_state" : "";
+    const std::string_view index =
+        query.parent.empty() && query.workspace.empty() && query.within.empty() ? "INDEXED BY resources_state" : "";
     sql += fmt::format("created_seq IN (SELECT created_seq FROM resources {} WHERE {}{} LIMIT ?) ORDER BY created_seq{}", index,
                        conditions(query), tail, query.newest_first ? " DESC" : "");
   } else {
@@ -154,6 +171,13 @@ Result<std::vector<Event>> events(Connection& db, const EventQuery& query) {
   if (!query.kind.empty()) sql += query.id.empty() ? " AND +kind = ?" : " AND kind = ?";
   if (!query.id.empty()) sql += " AND id = ?";
   if (!query.id.empty() && query.kind != kJob) sql += " AND kind <> 'job'";
+  if (!query.within.empty()) {
+    // Attempts, nodes and the like are of their job's workspace, and do not say so themselves.
+    sql += fmt::format(
+        " AND (+workspace IN ({0}) OR (+workspace = '' AND +job <> '' AND EXISTS (SELECT 1 FROM resources WHERE resources.kind = 'job' AND "
+        "resources.id = events.job AND +resources.workspace IN ({0}))))",
+        marks(query.within.size()));
+  }
   sql += " ORDER BY revision LIMIT ?";
   HELIO_TRY(s, db.prepare(sql));
   s.bind(query.since);
@@ -161,6 +185,9 @@ Result<std::vector<Event>> events(Connection& db, const EventQuery& query) {
   if (own) s.bind(query.id);
   if (!query.kind.empty()) s.bind(query.kind);
   if (!query.id.empty()) s.bind(query.id);
+  for (int i = 0; i < 2; ++i) {
+    for (const std::string& workspace : query.within) s.bind(workspace);
+  }
   s.bind(query.limit > 0 ? query.limit : -1);
 
   std::vector<Event> out;

@@ -18,6 +18,7 @@ namespace helio::store::sqlite {
 inline constexpr Duration kIdempotencyKept = 24h;
 
 Result<std::optional<Row>> get_row(Connection& db, std::string_view kind, std::string_view id);
+Result<std::optional<std::string>> workspace_of(Connection& db, std::string_view kind, std::string_view id);
 Result<Page<Row>> list_rows(Connection& db, std::string_view kind, const ListQuery& query);
 Result<std::int64_t> count_rows(Connection& db, std::string_view kind, const ListQuery& query);
 Result<std::vector<Event>> events(Connection& db, const EventQuery& query);
@@ -51,6 +52,9 @@ class TxReads : public Base {
   TxReads(Connection& db, const Clock& clock) : db_(db), clock_(clock) {}
 
   Result<std::optional<Row>> get_row(std::string_view kind, std::string_view id) override { return sqlite::get_row(db_, kind, id); }
+  Result<std::optional<std::string>> workspace_of(std::string_view kind, std::string_view id) override {
+    return sqlite::workspace_of(db_, kind, id);
+  }
   Result<Page<Row>> list_rows(std::string_view kind, const ListQuery& query) override { return sqlite::list_rows(db_, kind, query); }
   Result<std::int64_t> count_rows(std::string_view kind, const ListQuery& query) override { return sqlite::count_rows(db_, kind, query); }
   Result<std::vector<Event>> events(const EventQuery& query) override { return sqlite::events(db_, query); }
