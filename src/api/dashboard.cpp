@@ -5,6 +5,7 @@
 #include "api/cluster_forward.h"
 #include "api/log_text.h"
 #include "api/page.h"
+#include "api/tie.h"
 #include "api/visitor.h"
 #include "base/log.h"
 #include "service/dashboard_routes.h"
@@ -88,7 +89,7 @@ Result<Wanted> wanted_of(const net::Request& request) {
 
 /// May this visitor do that to this job?
 Result<void> check(const Wanted& wanted, const Visitor& visitor, const Dashboard& dashboard, const net::Request& request) {
-  const auto& [who, job, read_only] = visitor.identity;
+  const auth::Identity& who = visitor.identity.who;
   HELIO_CHECK_OK(auth::authorise(who.role, Verb::see, Kind::job));
   if (wanted.use == DashboardUse::look) return {};
   if (wanted.use == DashboardUse::jobs) {
@@ -97,7 +98,7 @@ Result<void> check(const Wanted& wanted, const Visitor& visitor, const Dashboard
         "jobs are not submitted, stopped or deleted through a dashboard, where heliostat would not know of them: use helio, /v1/jobs, "
         "or Ray's Jobs API at /ray/default");
   }
-  if (read_only)
+  if (visitor.identity.read_only)
     return fail(ErrorCode::permission_denied, "this link only looks; `helio dashboard {}` of its owner makes one that acts",
                 wanted.job.value);
   HELIO_CHECK_OK(auth::authorise(who.role, Verb::exec, Kind::job, who.principal == dashboard.owner ? Ownership::own : Ownership::others));
@@ -134,11 +135,17 @@ std::optional<net::Response> answered_here(const Wanted& wanted) {
   return net::Response::json(200, R"({"authentication_mode":"disabled"})");
 }
 
-net::Response enter(const Wanted& wanted, const Visitor& visitor, const Dashboard& dashboard, const net::Request& request) {
+std::shared_ptr<net::Cord> tie_to(Context& context, const Visitor& visitor) {
+  return tie(context, visitor.identity.who.token, visitor.identity.session);
+}
+
+net::Response enter(Context& context, const Wanted& wanted, const Visitor& visitor, const Dashboard& dashboard,
+                    const net::Request& request) {
   if (auto may = check(wanted, visitor, dashboard, request); !may) return refuse(request, may.error());
   if (auto here = answered_here(wanted)) return std::move(*here);
   net::Response out;
   out.forward = forward_to(wanted, dashboard, request);
+  out.cord = tie_to(context, visitor);
   return out;
 }
 
@@ -189,7 +196,7 @@ net::Response serve(Context& context, net::Request& request) {
   if (!*visitor) return ask_to_log_in(request);
   auto dashboard = context.dashboards.get(wanted->job);
   if (!dashboard) return refuse(request, dashboard.error());
-  if ((*dashboard)->state == Dashboard::State::live) return enter(*wanted, **visitor, **dashboard, request);
+  if ((*dashboard)->state == Dashboard::State::live) return enter(context, *wanted, **visitor, **dashboard, request);
   if (auto may = auth::authorise((*visitor)->identity.who.role, Verb::see, Kind::job); !may) return refuse(request, may.error());
   return not_there(context, *wanted, **dashboard, request);
 }
@@ -209,7 +216,7 @@ std::optional<net::Response> quick(Context& context, net::Request& request) {
   if (!dashboard || dashboard->state != Dashboard::State::live) return std::nullopt;
   const auto visitor = known_visitor(context, request, *dashboard);
   if (!visitor) return std::nullopt;
-  return enter(*wanted, *visitor, *dashboard, request);
+  return enter(context, *wanted, *visitor, *dashboard, request);
 }
 
 net::WsAccept upgrade(Context& context, net::Request& request) {
@@ -221,6 +228,7 @@ net::WsAccept upgrade(Context& context, net::Request& request) {
     out.refuse = refuse(request, Error(ErrorCode::permission_denied, "this request was made by another site"));
   } else if (response.forward) {
     out.forward = std::move(response.forward);
+    out.cord = std::move(response.cord);
   } else {
     out.refuse = std::move(response);
   }
@@ -258,7 +266,9 @@ net::Response log_of(Context& context, net::Request& request) {
   if (!*visitor) return ask_to_log_in(request);
   if (auto may = auth::authorise((*visitor)->identity.who.role, Verb::see, Kind::log); !may) return refuse(request, may.error());
   auto out = log_text(context, job, {});
-  return out ? std::move(*out) : refuse(request, out.error());
+  if (!out) return refuse(request, out.error());
+  out->cord = tie_to(context, **visitor);
+  return std::move(*out);
 }
 
 Result<net::Response> create_link(Context& context, Call& call) {

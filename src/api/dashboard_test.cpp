@@ -268,5 +268,46 @@ TEST_F(DashboardTest, a_websocket_is_tunnelled_for_lookers_and_not_for_other_sit
   EXPECT_THAT(client.read_until("frame"), StartsWith("HTTP/1.1 101 "));
 }
 
+TEST_F(DashboardTest, what_a_browser_has_open_ends_with_its_login_and_with_its_token) {
+  const auto open = [&](RawClient& client, const std::string& cookie) {
+    EXPECT_TRUE(client.send("GET " + base + "api/jobs/x/logs/tail HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+                            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nCookie: " + cookie + "\r\n\r\n"));
+    auto peer = there.accept();
+    peer->read_until("\r\n\r\n");
+    EXPECT_TRUE(peer->send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nis open"));
+    EXPECT_THAT(client.read_until("is open"), StartsWith("HTTP/1.1 101 "));
+    return peer;
+  };
+  const std::string mine = login("viewer");
+  const std::string other = login("viewer");
+  RawClient client(world.port());
+  RawClient others(world.port());
+  const auto peer = open(client, mine);
+  const auto others_peer = open(others, other);
+  // An answer of the dashboard that has begun, the way its logs are followed.
+  RawClient answer(world.port());
+  ASSERT_TRUE(answer.send("GET " + base + "nodes HTTP/1.1\r\nHost: here\r\nCookie: " + mine + "\r\n\r\n"));
+  const auto answers_peer = there.accept();
+  answers_peer->read_until("\r\n\r\n");
+  ASSERT_TRUE(answers_peer->send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nlines\r\n"));
+  answer.read_until("lines\r\n");
+
+  EXPECT_EQ(status("none", "POST", "/logout", {{"Cookie", mine}, {"Sec-Fetch-Site", "same-origin"}}), 303);
+  EXPECT_EQ(client.read_all(), "");
+  EXPECT_EQ(peer->read_all(), "");
+  EXPECT_EQ(answer.read_all(), "") << "no last chunk: it is not whole";
+  EXPECT_EQ(answers_peer->read_all(), "");
+  ASSERT_TRUE(others_peer->send("goes on"));
+  EXPECT_EQ(others.read_until("goes on"), "goes on") << "another browser of the same token";
+
+  const auto listed = json::parse(world.send("admin", "GET", "/v1/tokens").body);
+  for (const json::Value& token : listed->at("items").get_array()) {
+    if (std::string_view(token.at("name").get_string()) != "viewer") continue;
+    EXPECT_EQ(status("admin", "DELETE", "/v1/tokens/" + std::string(token.at("id").get_string())), 204);
+  }
+  EXPECT_EQ(others.read_all(), "");
+  EXPECT_EQ(others_peer->read_all(), "");
+}
+
 }  // namespace
 }  // namespace helio::api

@@ -1,5 +1,6 @@
 #include "api/route.h"
 
+#include "api/tie.h"
 #include "api/visitor.h"
 #include "base/log.h"
 
@@ -112,7 +113,9 @@ Result<net::Response> serve(Context& context, const Route& route, net::Request& 
   Call call(request, std::move(caller));
   HELIO_CHECK_OK(check_known(context, route, call));
   HELIO_CHECK_OK(authorise_owner(context, route, call));
-  return route.handle(context, call);
+  HELIO_TRY(response, route.handle(context, call));
+  if (route.access && response.source) response.cord = tie(context, call.caller.token);
+  return std::move(response);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "api/ray_front.h"
 
 #include "api/ray_tail.h"
+#include "api/tie.h"
 #include "api/visitor.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -410,6 +411,7 @@ net::WsAccept tail(Context& context, net::Request& request) {
   }
   // A clean close means to every client that the job is over.
   out.cut_on_stop = true;
+  out.cord = tie(context, caller->token);
   out.open = [&context, held = std::make_shared<std::unique_ptr<service::LogReader>>(std::move(*reader))](
                  std::shared_ptr<net::WsSession> session) { return tail_log(std::move(session), std::move(*held), context.tails); };
   return out;
@@ -468,7 +470,9 @@ void mount_ray_front(net::Router& router, Context& context) {
       const auto caller = admit(context, request, route.verb, route.kind);
       if (!caller) return plain(caller.error());
       auto reply = route.handle(context, request, *caller);
-      return reply ? std::move(*reply) : plain(reply.error());
+      if (!reply) return plain(reply.error());
+      if (reply->source) reply->cord = tie(context, caller->token);
+      return std::move(*reply);
     });
   }
   mount_cluster_jobs(router, context);

@@ -3,6 +3,7 @@
 
 #include "api/dto.h"
 #include "auth/authorise.h"
+#include "auth/endings.h"
 #include "auth/sessions.h"
 #include "auth/tokens.h"
 #include "base/clock.h"
@@ -46,6 +47,7 @@ struct Context {
   const Clock& clock;
   auth::Tokens& tokens;
   auth::Sessions& sessions;
+  auth::Endings& endings;
   Executor& tails;  ///< reads for websockets that follow a log
   std::string version;
   std::function<Result<DaemonView>()> facts;

@@ -58,6 +58,12 @@ class Reading {
     const std::scoped_lock lock(mutex_);
     return text_;
   }
+  /// Its status, when it has ended; -1 when it broke off.
+  int ended() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(wake_.wait_for(lock, 10s, [&] { return status_ != 0; }));
+    return status_;
+  }
   /// The whole reply, when it has ended.
   std::string whole() {
     std::unique_lock lock(mutex_);
@@ -74,6 +80,16 @@ class Reading {
   bool enough_ = false;
   std::thread thread_;
 };
+
+void revoke(const World& world, const std::string& name) {
+  const auto listed = json::parse(world.send("admin", "GET", "/v1/tokens").body);
+  for (const json::Value& token : listed->at("items").get_array()) {
+    if (std::string_view(token.at("name").get_string()) != name) continue;
+    EXPECT_EQ(world.send("admin", "DELETE", "/v1/tokens/" + std::string(token.at("id").get_string())).status, 204);
+    return;
+  }
+  ADD_FAILURE() << "no token " << name;
+}
 
 void end_job(World& world, const std::string& job) {
   world.change_job(job, [](model::Job& row) {
@@ -242,10 +258,44 @@ TEST_F(LogsTest, StreamsAreListed) {
   EXPECT_EQ(reply->at("items").at(0).at("size").to_number<int>(), 4);
 }
 
-/// An agent that answers every exec with "hi" and code 3.
+TEST_F(LogsTest, WhatIsOpenEndsWithItsToken) {
+  print("first\n");
+  Reading log(world_, "viewer", target("?follow=true"));
+  Reading waiting(world_, "viewer", "/v1/jobs/" + job_ + "/wait?timeout=60s");
+  Reading events(world_, "viewer", "/v1/events?watch=true");
+  Reading others(world_, "other", target("?follow=true"));
+  ASSERT_TRUE(log.has("first\n") && waiting.has("\n") && events.has("retry:") && others.has("first\n"));
+  const auto begin = std::chrono::steady_clock::now();
+  revoke(world_, "viewer");
+  for (Reading* each : {&log, &waiting, &events}) EXPECT_EQ(each->ended(), -1) << "it must not look whole";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  print("second\n");
+  ASSERT_TRUE(others.has("second\n")) << "another token's goes on";
+  end();
+  EXPECT_EQ(others.ended(), 200);
+  EXPECT_EQ(others.whole(), "first\nsecond\n");
+  EXPECT_EQ(log.so_far(), "first\n");
+}
+
+TEST_F(LogsTest, WhatIsOpenEndsAtTheEndOfItsTokensTime) {
+  print("first\n");
+  const Timestamp end = SystemClock::instance().now() + 1500ms;
+  const auto made = world_.send("admin", "POST", "/v1/tokens", R"({"name":"brief","role":"viewer","expires":")" + format_time(end) + "\"}");
+  ASSERT_EQ(made.status, 201) << made.body;
+  world_.add_token("brief", std::string(json::parse(made.body)->at("secret").get_string()));
+  Reading log(world_, "brief", target("?follow=true"));
+  ASSERT_TRUE(log.has("first\n"));
+  EXPECT_EQ(log.ended(), -1);
+  const Timestamp now = SystemClock::instance().now();
+  EXPECT_GE(now, end);
+  EXPECT_LT(now - end, Duration(1s));
+}
+
+/// An agent that answers every exec with "hi" and code 3; or, if it works, with "hi" alone until it is told to give up.
 class EchoAgent {
  public:
-  EchoAgent(World& world, const std::string& node) {
+  enum class Does { answer, work };
+  EchoAgent(World& world, const std::string& node, Does does = Does::answer) : does_(does) {
     net::WsHandlers handlers;
     handlers.on_text = [this](std::string_view text) { answer(text); };
     handlers.on_close = [](const Error&) {};
@@ -259,6 +309,10 @@ class EchoAgent {
   ~EchoAgent() { session_->close(1000, "bye"); }
   EchoAgent(const EchoAgent&) = delete;
   EchoAgent& operator=(const EchoAgent&) = delete;
+  bool gave_up() {
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, 10s, [this] { return gave_up_; });
+  }
 
  private:
   void answer(std::string_view text) {
@@ -269,14 +323,22 @@ class EchoAgent {
       welcome_ = true;
       wake_.notify_all();
     }
+    if (type == "exec_cancel") {
+      const std::scoped_lock lock(mutex_);
+      gave_up_ = true;
+      wake_.notify_all();
+    }
     if (type != "exec") return;
     const auto& id = frame->at("exec").at("id");
     session_->send_text(json::dump(json::Object{{"type", "exec_output"}, {"exec", json::Object{{"id", id}, {"data", "aGkK"}}}}));
+    if (does_ == Does::work) return;
     session_->send_text(json::dump(json::Object{{"type", "exec_done"}, {"exec", json::Object{{"id", id}, {"exit_code", 3}}}}));
   }
   std::mutex mutex_;
   std::condition_variable wake_;
   bool welcome_ = false;
+  bool gave_up_ = false;
+  const Does does_;
   std::shared_ptr<net::WsSession> session_;
 };
 
@@ -319,7 +381,10 @@ class Follower {
     session_ =
         net::ws_connect(world.loop, url, {{"Authorization", "Bearer " + world.token(as)}}, 5s, [](const auto&) {}, std::move(handlers));
   }
-  ~Follower() { session_->cut(); }
+  ~Follower() {
+    session_->cut();
+    end();  // its handlers are ours
+  }
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
 
@@ -383,6 +448,24 @@ TEST_F(LogsTest, AreFollowedByRaysClientsToACleanEnd) {
   }
 }
 
+TEST_F(LogsTest, RaysClientsSeeThatTheirTokenEndedAndNotTheirJob) {
+  model::RaySubmission submission;
+  submission.workspace = "default";
+  submission.submission_id = "ray-1";
+  submission.job = JobId(job_);
+  ASSERT_TRUE(world_.store->write([&](store::WriteTx& tx) { return tx.put(submission, {}); }));
+  print("first\n");
+  Follower follower(world_, "ray-1", "viewer");
+  Follower other(world_, "ray-1", "other");
+  ASSERT_TRUE(follower.has(6) && other.has(6));
+  revoke(world_, "viewer");
+  const auto why = follower.end();
+  ASSERT_TRUE(why);
+  EXPECT_TRUE(why->args().empty()) << "a close frame would say that the job is over: " << why->text();
+  print("second\n");
+  EXPECT_TRUE(other.has(13));
+}
+
 TEST(RayStatus, AJobBetweenAttemptsIsRunningOnlyIfItRan) {
   World world;
   ASSERT_EQ(world.send("developer", "POST", "/ray/default/api/jobs/", R"({"entrypoint":"true","submission_id":"s"})").status, 200);
@@ -415,6 +498,19 @@ TEST(Exec, StreamsOutputThenTheCode) {
   // A job of somebody else is not open to a developer.
   EXPECT_EQ(world.send("other", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["echo","hi"]})").status, 403);
   EXPECT_EQ(world.send("op", "POST", "/v1/jobs/" + job + "/exec", R"({"argv":["echo","hi"],"node":"w7"})").status, 404);
+}
+
+TEST(Exec, EndsWithItsToken) {
+  World world;
+  const std::string job = world.submit();
+  world.start_attempt(job);
+  EchoAgent agent(world, job + "-1-h", EchoAgent::Does::work);
+  Reading reply(world, "op", "/v1/jobs/" + job + "/exec", "POST", R"({"argv":["sleep","60"]})");
+  ASSERT_TRUE(reply.has("aGkK"));
+  revoke(world, "op");
+  EXPECT_EQ(reply.ended(), -1);
+  EXPECT_FALSE(reply.so_far().contains("exit_code"));
+  EXPECT_TRUE(agent.gave_up()) << "the command does not go on with nobody to see it";
 }
 
 TEST(Exec, WithoutAnAgentSaysSo) {

@@ -25,6 +25,8 @@ class World {
   /// Names of `as`: admin, op, developer, other (a developer too), viewer; member (a developer of the workspace `default` alone), stranger
   /// (another token of the principal `developer`, for the workspace `team-b` alone); none (no header), wrong (an unknown token).
   [[nodiscard]] std::string token(const std::string& as) const;
+  /// One more name of `as`.
+  void add_token(const std::string& as, const std::string& secret) { tokens_[as] = secret; }
   std::unique_ptr<net::HttpClient> client(const std::string& as) const;
   net::ClientResponse send(const std::string& as, const std::string& method, const std::string& target, const std::string& body = {},
                            const net::Headers& headers = {}) const;

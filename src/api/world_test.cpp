@@ -47,6 +47,7 @@ struct World::Parts {
       : sealer(must(auth::SecretBoxSealer::open_file(world.home.sealing_key()))),
         tokens(*world.store, clock, rng),
         sessions(*world.store, clock, rng, tokens),
+        endings(*world.store, clock, feed_executor, tokens, sessions),
         hub(*world.store, *world.log_store, clock,
             [](const NodeId& node) -> Result<model::Assignment> {
               model::Assignment out;
@@ -76,6 +77,7 @@ struct World::Parts {
                 .clock = clock,
                 .tokens = tokens,
                 .sessions = sessions,
+                .endings = endings,
                 .tails = tails,
                 .version = HELIO_VERSION,
                 .facts = [&world]() -> Result<DaemonView> {
@@ -95,6 +97,7 @@ struct World::Parts {
   std::unique_ptr<auth::SecretBoxSealer> sealer;
   auth::Tokens tokens;
   auth::Sessions sessions;
+  auth::Endings endings;
   link::Hub hub;
   service::Jobs jobs;
   service::Logs logs;

@@ -24,7 +24,9 @@ store::Event event_of(std::string_view actor, Timestamp now, std::string type, s
   return event;
 }
 
-BrowserIdentity identity_of(Identity who, const BrowserSession& session) { return {std::move(who), session.job, session.read_only}; }
+BrowserIdentity identity_of(Identity who, const BrowserSession& session) {
+  return {std::move(who), session.job, session.read_only, session.id};
+}
 
 }  // namespace
 
@@ -44,8 +46,10 @@ Result<void> Sessions::refresh() {
     HELIO_TRY(revision, tx.revision());
     HELIO_TRY(sessions, tx.list<BrowserSession>());
     by_hash_.clear();
+    hashes_.clear();
     for (BrowserSession& session : sessions.items) {
       std::string hash = session.hash;
+      hashes_[session.id] = hash;
       by_hash_[std::move(hash)] = std::move(session);
     }
     loaded_.store(revision, std::memory_order_release);
@@ -83,6 +87,24 @@ std::optional<BrowserIdentity> Sessions::known(std::string_view secret) {
   if (!session || session->link) return std::nullopt;
   std::optional<Identity> who = tokens_.known_holder(session->token);
   return who ? std::optional(identity_of(std::move(*who), *session)) : std::nullopt;
+}
+
+std::optional<Timestamp> Sessions::end_by_id(const SessionId& id) const {
+  const auto hash = hashes_.find(id);
+  if (hash == hashes_.end()) return std::nullopt;
+  const std::optional<BrowserSession> session = by_hash(hash->second);
+  return session ? std::optional(session->expires) : std::nullopt;
+}
+
+Result<std::optional<Timestamp>> Sessions::end_of(const SessionId& id) {
+  if (!is_current()) HELIO_CHECK_OK(refresh());
+  const std::shared_lock lock(mutex_);
+  return end_by_id(id);
+}
+
+std::optional<Timestamp> Sessions::known_end_of(const SessionId& id) {
+  const std::shared_lock lock(mutex_, std::try_to_lock);
+  return lock && is_current() ? end_by_id(id) : std::nullopt;
 }
 
 Result<void> Sessions::sweep(store::WriteTx& tx, const TokenId& whose) {

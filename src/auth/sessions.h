@@ -23,6 +23,7 @@ struct BrowserIdentity {
   Identity who;
   std::optional<JobId> job;  ///< only this job's pages
   bool read_only = false;
+  SessionId session{};  ///< empty: came with a token
 };
 
 inline constexpr Duration kSessionLife = std::chrono::hours(12);
@@ -49,6 +50,10 @@ class Sessions {
   Result<std::optional<BrowserIdentity>> find(std::string_view secret);
   /// The same answer from memory alone, without waiting for anybody: nothing also means "ask the other way".
   std::optional<BrowserIdentity> known(std::string_view secret);
+  /// When a browser's session ends by its own time; nothing when it has ended. Its token may end before.
+  Result<std::optional<Timestamp>> end_of(const SessionId& id);
+  /// The same from memory alone; nothing also means "ask the other way".
+  std::optional<Timestamp> known_end_of(const SessionId& id);
   /// From its return on the cookie is refused. One that is not good any more is no error.
   Result<void> logout(std::string_view secret);
 
@@ -56,7 +61,9 @@ class Sessions {
   [[nodiscard]] bool is_current() const;
   Result<void> refresh();
   Result<std::optional<model::BrowserSession>> row_of(std::string_view secret);
-  [[nodiscard]] std::optional<model::BrowserSession> by_hash(std::string_view hash) const;  // under mutex_
+  // Under mutex_.
+  [[nodiscard]] std::optional<model::BrowserSession> by_hash(std::string_view hash) const;
+  [[nodiscard]] std::optional<Timestamp> end_by_id(const SessionId& id) const;
   Result<NewSession> create(store::WriteTx& tx, model::BrowserSession session, const Identity& who, std::string message);
   /// Takes away what is over, and the oldest of `whose` so that there is room for one more.
   Result<void> sweep(store::WriteTx& tx, const TokenId& whose);
@@ -67,6 +74,7 @@ class Sessions {
   Tokens& tokens_;
   std::shared_mutex mutex_;
   std::unordered_map<std::string, model::BrowserSession> by_hash_;
+  std::unordered_map<SessionId, std::string> hashes_;
   std::atomic<std::int64_t> loaded_{-1};
 };
 

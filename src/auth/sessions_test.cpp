@@ -52,9 +52,14 @@ TEST_F(SessionsTest, a_token_becomes_a_cookie_until_logout) {
   EXPECT_EQ((*found)->who.principal, "ann");
   EXPECT_EQ((*found)->who.role, model::AccessRole::developer);
   EXPECT_FALSE((*found)->job);
+  const SessionId id = (*found)->session;
+  EXPECT_EQ(sessions.end_of(id).value(), clock.now() + kSessionLife);
+  EXPECT_EQ(sessions.known_end_of(id), clock.now() + kSessionLife);
   const std::string other = login();
   ASSERT_TRUE(sessions.logout(cookie));
   EXPECT_FALSE(good(cookie));
+  EXPECT_EQ(sessions.known_end_of(id), std::nullopt) << "not current";
+  EXPECT_EQ(sessions.end_of(id).value(), std::nullopt);
   EXPECT_TRUE(good(other)) << "only this browser is out";
   EXPECT_TRUE(sessions.logout(cookie)) << "twice is no error";
 }

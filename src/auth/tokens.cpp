@@ -104,7 +104,7 @@ Result<void> Tokens::refresh() {
     for (model::Token& token : tokens.items) {
       std::string hash = token.hash;
       hashes_[token.id] = hash;
-      Identity identity{token.id, std::move(token.principal), token.role, {std::move(token.workspaces)}};
+      Identity identity{token.id, std::move(token.principal), token.role, {std::move(token.workspaces)}, token.expires};
       by_hash_[hash] = {std::move(identity), std::move(token.hash), token.expires};
     }
     loaded_.store(revision, std::memory_order_release);

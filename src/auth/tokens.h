@@ -21,6 +21,7 @@ struct Identity {
   std::string principal;
   model::AccessRole role = model::AccessRole::viewer;
   model::Scope scope{};
+  std::optional<Timestamp> expires{};
 };
 
 struct NewToken {

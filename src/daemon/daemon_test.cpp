@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmath>
 #include <semaphore>
+#include <thread>
 
 namespace helio::daemon {
 namespace {
@@ -251,6 +252,31 @@ TEST_F(DaemonTest, IsAskedToStopThroughItsApi) {
   EXPECT_TRUE(stops_.try_acquire_for(10s));
   daemon->stop();
   daemon->stop();
+}
+
+TEST_F(DaemonTest, AFollowerIsCutOffWithinASecondOfItsTokensEnd) {
+  const auto daemon = must_start();
+  const auto made = json::parse(get(*daemon, "POST", "/v1/tokens", R"({"name":"screen","role":"viewer"})").body);
+  ASSERT_TRUE(made);
+  const std::string secret(made->at("secret").get_string());
+  auto client = net::HttpClient::create(daemon->url(), {{"Authorization", "Bearer " + secret}});
+  std::counting_semaphore<> begun{0};
+  Result<net::ClientResponse> response;
+  std::jthread follower([&] {
+    net::ClientRequest request;
+    request.target = "/v1/events?watch=true";
+    response = (*client)->stream(request, [&](std::string_view) {
+      begun.release();
+      return true;
+    });
+  });
+  ASSERT_TRUE(begun.try_acquire_for(10s));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(get(*daemon, "DELETE", "/v1/tokens/" + std::string(made->at("token").at("id").get_string())).status, 204);
+  follower.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  ASSERT_FALSE(response) << "an end that looks like the whole";
+  EXPECT_EQ(response.error().code(), ErrorCode::unavailable) << response.error().text();
 }
 
 TEST_F(DaemonTest, AgentsWithoutATokenAreRefused) {

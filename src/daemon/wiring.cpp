@@ -162,6 +162,7 @@ struct Daemon::Impl {
 
   auth::Tokens tokens{*ground.store, clock, rng};
   auth::Sessions sessions{*ground.store, clock, rng, tokens};
+  auth::Endings endings{*ground.store, clock, feed_executor, tokens, sessions};
   control::AssignmentContext assignments{*ground.sealer, ground.settings, home, interface_of_nodes(), {}};
   provider::LocalProvider provider{loop, clock, home, ground.settings.pool, ground.agent};
   link::Hub hub{*ground.store, *ground.logs, clock,
@@ -189,6 +190,7 @@ struct Daemon::Impl {
                        .clock = clock,
                        .tokens = tokens,
                        .sessions = sessions,
+                       .endings = endings,
                        .tails = tails,
                        .version = HELIO_VERSION,
                        .facts = [this] { return facts(); },

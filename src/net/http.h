@@ -2,6 +2,7 @@
 // Plain request and response structs: what everything outside of net/ sees of HTTP.
 
 #include "base/error.h"
+#include "net/cord.h"
 
 #include <cstdint>
 #include <functional>
@@ -80,6 +81,7 @@ struct Response {
   std::shared_ptr<const std::string> shared_body;  ///< used instead of body when set: no copy
   std::unique_ptr<BodySource> source;              ///< used instead of body when set: chunked
   std::unique_ptr<Forward> forward;                ///< used instead of everything else when set
+  std::shared_ptr<Cord> cord;                      ///< ends it early; only what may go on for long has one
 
   static Response json(int status, std::string text);
   static Response text(int status, std::string text);

@@ -35,6 +35,7 @@ struct WsAccept {
   std::unique_ptr<Forward> forward;  ///< instead of `open`: the upgrade goes on to there, and then every byte
   /// When the server stops, the connection is dropped without a close frame: for protocols in which a clean close means the end.
   bool cut_on_stop = false;
+  std::shared_ptr<Cord> cord;  ///< ends the session or the tunnel early
 };
 using WsHandler = std::function<WsAccept(Request&)>;
 

@@ -66,6 +66,7 @@ Session::Session(std::shared_ptr<ServerCore> core, Socket socket, std::string pe
 }
 
 Session::~Session() {
+  let_go();
   deadline_->end();
   core_->sessions.erase(this);
   core_->release();
@@ -92,7 +93,25 @@ Awaitable<void> Session::run(std::shared_ptr<Session> self, Mode mode) {
   self->shut();
 }
 
+bool Session::hold(std::shared_ptr<Cord> cord) {
+  if (!cord) return true;
+  cord_ = std::move(cord);
+  return cord_->tie([loop = &core_->loop, session = weak_from_this(), held = std::weak_ptr(cord_)] {
+    loop->post([session, held] {
+      const auto self = session.lock();
+      // By now the connection may serve another request, which is somebody else's behind a proxy.
+      if (self && self->cord_ && self->cord_ == held.lock()) self->shut();
+    });
+  });
+}
+
+void Session::let_go() {
+  if (cord_) cord_->untie();
+  cord_.reset();
+}
+
 void Session::reset_request() {
+  let_go();
   request_ = {};
   match_ = {};
   keep_alive_ = false;
@@ -298,6 +317,7 @@ Awaitable<Session::Next> Session::call_handler() {
 }
 
 Awaitable<Session::Next> Session::finish(Response response) {
+  if (!hold(std::move(response.cord))) return hang_up();
   return response.forward ? carry(std::move(response.forward)) : respond(std::move(response));
 }
 
@@ -482,7 +502,7 @@ Awaitable<Session::Next> Session::upgrade() {
   if (accept.refuse) {
     next = co_await respond(std::move(*accept.refuse));
   } else if (accept.forward) {
-    next = co_await tunnel(std::move(accept.forward));
+    if (hold(std::move(accept.cord))) next = co_await tunnel(std::move(accept.forward));
   } else if (!closed()) {
     become_websocket(std::move(accept));
   }
@@ -496,6 +516,7 @@ void Session::become_websocket(WsAccept accept) {
   limits.message = core_->options.ws_message_limit;
   auto conn = std::make_shared<WsConn>(core_->loop, std::move(socket_), peer_, limits);
   if (accept.cut_on_stop) conn->set_cut_on_stop();
+  if (accept.cord) conn->hold(std::move(accept.cord));
   core_->websockets.insert(conn.get());
   ++core_->live;
   conn->set_on_gone([core = core_, raw = conn.get()] {

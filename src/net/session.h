@@ -47,6 +47,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Response run_handler();
   Awaitable<Next> upgrade();
   void become_websocket(WsAccept accept);
+  /// From now on, until let_go(), cutting the cord shuts this connection. False: it is cut already.
+  bool hold(std::shared_ptr<Cord> cord);
+  void let_go();
 
   enum class Expect { later, now };
   /// Bytes in `fresh_`, which is good until the next suspension; under the deadline that is set.
@@ -56,6 +59,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Answers, or carries the request on.
   Awaitable<Next> finish(Response response);
+  /// The answer was cut before it began: there is none.
+  static Awaitable<Next> hang_up() { co_return Next::end; }
   Awaitable<Next> respond(Response response);
   /// The head is in head_ already.
   Awaitable<bool> send_stream(bool chunked);
@@ -97,9 +102,10 @@ class Session : public std::enable_shared_from_this<Session> {
   bool watching_ = false;
   int reads_in_a_row_ = 0;
 
-  std::string input_;       // received, not yet parsed
-  std::string_view fresh_;  // in core_->scratch
-  std::string head_;        // of the response
+  std::string input_;           // received, not yet parsed
+  std::string_view fresh_;      // in core_->scratch
+  std::string head_;            // of the response
+  std::shared_ptr<Cord> cord_;  // of the answer that is under way
   Request request_;
   std::optional<RequestParser> parser_;
   RouteMatch match_;

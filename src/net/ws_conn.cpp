@@ -72,6 +72,14 @@ void WsConn::abandon() {
   cut_off_.reset();
 }
 
+void WsConn::hold(std::shared_ptr<Cord> cord) {
+  cord_ = std::move(cord);
+  const bool whole = cord_->tie([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->cut();
+  });
+  if (!whole) cut();
+}
+
 void WsConn::end_use() {
   --uses_;
   if (uses_ > 0 || state_ != State::finished) return;
@@ -249,6 +257,7 @@ void WsConn::finish(const Error& why) {
     queued_ = current_.bytes.size();
   }
   cut_off_->cancel();
+  cord_.reset();
   ErrorInfo ignored;
   stream_->next_layer().close(ignored);
   // Handlers often own the session: let go of them, but not while one of them runs.

@@ -8,6 +8,7 @@
 // Users may hold a session for longer than the loop lives: its Asio objects go when it has finished, or with the io_context.
 
 #include "net/asio_types.h"
+#include "net/cord.h"
 #include "net/websocket.h"
 #include "rt/event_loop.h"
 
@@ -61,6 +62,8 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   /// A server that stops cuts it instead of closing it.
   void set_cut_on_stop() { cut_on_stop_ = true; }
   [[nodiscard]] bool cut_on_stop() const { return cut_on_stop_; }
+  /// Cutting the cord cuts the session.
+  void hold(std::shared_ptr<Cord> cord);
   /// Called after on_close.
   void set_on_gone(std::function<void()> on_gone) { on_gone_ = std::move(on_gone); }
   [[nodiscard]] bool finished() const { return state_ == State::finished; }
@@ -108,6 +111,7 @@ class WsConn final : public WsSession, public std::enable_shared_from_this<WsCon
   bool close_wanted_ = false;
   bool close_sent_ = false;
   bool cut_on_stop_ = false;
+  std::shared_ptr<Cord> cord_;  // until it has finished
   boost::beast::websocket::close_reason close_reason_;
   Frame current_;
 
