@@ -3,6 +3,7 @@
 
 #include "api/cluster_forward.h"
 #include "api/ray_front.h"
+#include "api/tie.h"
 #include "service/dashboards.h"
 
 #include <array>
@@ -43,6 +44,7 @@ net::Response serve(Context& context, net::Request& request) {
     return ray_refusal(why, (*dashboard)->ended ? 410 : 503);
   }
   net::Response out;
+  out.cord = tie(context, caller->token);
   out.forward = forward_to_cluster(**dashboard, request, *segments, reads ? ClusterUse::look : ClusterUse::act);
   return out;
 }
@@ -66,6 +68,7 @@ void mount_cluster_jobs(net::Router& router, Context& context) {
     net::Response response = serve(context, request);
     if (response.forward) {
       out.forward = std::move(response.forward);
+      out.cord = std::move(response.cord);
     } else {
       out.refuse = std::move(response);
     }
