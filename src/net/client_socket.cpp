@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace helio::net {
 
@@ -47,6 +48,8 @@ void ClientSocket::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
+
+ClientSocket::Open ClientSocket::release() { return {std::exchange(fd_, -1), std::move(tls_)}; }
 
 bool ClientSocket::is_stale() const {
   char byte = 0;

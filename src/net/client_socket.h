@@ -41,6 +41,12 @@ class ClientSocket {
   /// Tries each address of the host. Errors: unavailable (https: also for a certificate that is not trusted), deadline_exceeded, cancelled.
   Result<void> connect(const Url& url, MonoTime deadline);
   void close();
+  /// A connection for somebody else to go on with; it does not block.
+  struct Open {
+    int fd = -1;                     ///< the new owner's
+    std::unique_ptr<TlsClient> tls;  ///< https
+  };
+  Open release();
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
   /// The peer has closed it, or sent something that nobody asked for.
   [[nodiscard]] bool is_stale() const;

@@ -1,6 +1,7 @@
 #pragma once
 // Plain request and response structs: what everything outside of net/ sees of HTTP.
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "net/cord.h"
 
@@ -74,6 +75,28 @@ struct Forward {
   std::function<Response(const Error& why)> failed;
 };
 
+/// Bytes of one direction of a tunnel, changed on their way. Loop thread.
+class ByteFilter {
+ public:
+  virtual ~ByteFilter() = default;
+  /// Appends to `out` what goes on in the place of `bytes`. False: nothing shall go on any more, the tunnel is cut.
+  virtual bool pass(std::string_view bytes, std::string& out) = 0;
+};
+
+/// A request that becomes a plain connection to another address: it must ask for an upgrade to `protocol` (426 if it does not), is answered
+/// 101 once somebody listens there, and from then on every byte is copied in both directions.
+struct Tunnel {
+  std::string protocol;  ///< as in the header Upgrade
+  std::string address;   ///< an IP address, literally
+  std::uint16_t port = 0;
+  std::string what;      ///< who listens there, for people: "the server"
+  Duration patience{0};  ///< how long nobody need listen there yet; then 504
+  /// Called each time when nobody listens: a place to make that somebody will. An error ends the tries and is the answer. Loop thread, must
+  /// not block.
+  std::function<Result<void>()> refused;
+  std::unique_ptr<ByteFilter> filter;  ///< of what the client sends; may be empty
+};
+
 struct Response {
   int status = 200;
   Headers headers;  ///< Content-Length, Transfer-Encoding, Date, Connection are the server's
@@ -82,6 +105,7 @@ struct Response {
   std::unique_ptr<BodySource> source;              ///< used instead of body when set: chunked
   std::unique_ptr<Forward> forward;                ///< used instead of everything else when set
   std::shared_ptr<Cord> cord;                      ///< ends it early; only what may go on for long has one
+  std::unique_ptr<Tunnel> tunnel;                  ///< the same
 
   static Response json(int status, std::string text);
   static Response text(int status, std::string text);

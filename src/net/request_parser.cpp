@@ -58,6 +58,11 @@ std::string_view RequestParser::complaint() const {
   return {};
 }
 
+bool RequestParser::wants_upgrade_to(std::string_view protocol) const {
+  const auto wanted = request_.header("Upgrade");
+  return request_.method == "GET" && is_http11() && upgrade() && wanted && same_header(*wanted, protocol);
+}
+
 void RequestParser::on_request_impl(http::verb, Text method, Text target, int version, ErrorInfo&) {
   request_.method = method;
   target_ = target;

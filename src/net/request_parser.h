@@ -31,6 +31,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   [[nodiscard]] const std::string& target() const { return target_; }
   [[nodiscard]] bool expects_continue() const { return expects_continue_; }
   [[nodiscard]] bool wants_websocket() const { return wants_websocket_ && upgrade(); }
+  /// Of a GET: it wants to go on in this other protocol, and in no other.
+  [[nodiscard]] bool wants_upgrade_to(std::string_view protocol) const;
   [[nodiscard]] bool is_http11() const { return version_ == 11; }
 
  private:

@@ -318,6 +318,7 @@ Awaitable<Session::Next> Session::call_handler() {
 
 Awaitable<Session::Next> Session::finish(Response response) {
   if (!hold(std::move(response.cord))) return hang_up();
+  if (response.tunnel) return open_tunnel(std::move(response.tunnel));
   return response.forward ? carry(std::move(response.forward)) : respond(std::move(response));
 }
 

@@ -80,15 +80,21 @@ class Session : public std::enable_shared_from_this<Session> {
   enum class Answered { whole, nothing, broken, late, client_gone };
   Awaitable<Next> carry(std::unique_ptr<Forward> forward);
   Awaitable<Next> tunnel(std::unique_ptr<Forward> forward);
+  Awaitable<Next> open_tunnel(std::unique_ptr<Tunnel> tunnel);
+  /// upstream_, as soon as somebody listens there; or why not.
+  Awaitable<std::optional<Error>> wait_for_listener(const Tunnel& tunnel);
+  /// Copies in both directions from now on; what the client has sent already goes first.
+  Awaitable<void> join(std::unique_ptr<ByteFilter> filter);
   Awaitable<Answered> exchange_with(Carried& carried, Reuse reuse, std::optional<Error>& why);
   /// upstream_, connected; or why not.
   Awaitable<std::optional<Error>> reach(const Forward& forward, Reuse reuse);
+  Awaitable<std::optional<Error>> dial(const Tcp::endpoint& to);
   Awaitable<bool> ask(const Forward& forward, bool upgrade);
   Awaitable<Answered> answer(Carried& carried);
   Awaitable<std::string_view> hear();
   bool begin_answer(Carried& carried);
   Awaitable<bool> pass_on(Carried& carried, bool last);
-  Awaitable<void> pump(Socket& from, Socket& to);
+  Awaitable<void> pump(Socket& from, Socket& to, ByteFilter* filter);
   Awaitable<bool> push(std::string bytes, Socket& to);
   [[nodiscard]] bool closed() const { return !socket_.is_open(); }
 

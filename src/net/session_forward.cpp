@@ -19,6 +19,7 @@ constexpr Duration kConnectDeadline = 5s;
 constexpr Duration kAnswerDeadline = 120s;      ///< until the head of the answer: some of them are computed
 constexpr std::size_t kHeldMost = 128U << 10U;  ///< of a head, or of a chunk's first line
 constexpr Duration kHalfOpen = 10s;             ///< a tunnel of which one side has ended
+constexpr Duration kListenLook = 50ms;          ///< between two tries to reach somebody who does not listen yet
 
 constexpr std::array<std::string_view, 9> kHopByHop{"connection",        "keep-alive", "proxy-connection", "proxy-authenticate", "te",
                                                     "transfer-encoding", "trailer",    "upgrade",          "content-length"};
@@ -144,12 +145,17 @@ Awaitable<std::optional<Error>> Session::reach(const Forward& forward, Reuse reu
     upstream_is_kept_ = upstream_.has_value();
   }
   if (upstream_) co_return std::nullopt;
+  co_return co_await dial(to);
+}
+
+Awaitable<std::optional<Error>> Session::dial(const Tcp::endpoint& to) {
   upstream_.emplace(socket_.get_executor());
   deadline_->set(kConnectDeadline);
   const auto connected = co_await upstream_->async_connect(to, kAwait);
   deadline_->clear();
   if (std::exchange(late_, false)) co_return Error(ErrorCode::deadline_exceeded, fmt::format("no connection to {}", to.port()));
   if (const auto& [failed] = connected; failed) co_return Error(ErrorCode::unavailable, fmt::format("connect: {}", failed.message()));
+  ErrorInfo ec;
   upstream_->set_option(Tcp::no_delay(true), ec);
   upstream_->non_blocking(true, ec);
   co_return std::nullopt;
@@ -314,21 +320,77 @@ Awaitable<Session::Next> Session::tunnel(std::unique_ptr<Forward> forward) {
   head_ += carried.after;
   std::array<asio::const_buffer, 1> buffers{asio::buffer(head_)};
   if (!co_await write_to(socket_, buffers)) co_return Next::end;
-  // What the client could not wait with.
-  std::array<asio::const_buffer, 1> ahead{asio::buffer(input_)};
-  if (!co_await write_to(*upstream_, ahead)) co_return Next::end;
-  // It may stay for days, with nothing to say.
-  input_ = {};
-  head_ = {};
-  request_ = {};
-  parser_.reset();
   forward.reset();
-  using namespace asio::experimental::awaitable_operators;
-  co_await (pump(*upstream_, socket_) && pump(socket_, *upstream_));
+  co_await join(nullptr);
   co_return Next::end;
 }
 
-Awaitable<void> Session::pump(Socket& from, Socket& to) {
+Awaitable<std::optional<Error>> Session::wait_for_listener(const Tunnel& tunnel) {
+  ErrorInfo ec;
+  const Tcp::endpoint to(asio::ip::make_address(tunnel.address, ec), tunnel.port);
+  if (ec) co_return Error(ErrorCode::internal, fmt::format("'{}' is no address", tunnel.address));
+  const auto give_up = SteadyClock::now() + tunnel.patience;
+  while (true) {
+    watch_peer();
+    std::optional<Error> why = co_await dial(to);
+    if (!why || closed()) co_return std::nullopt;
+    if (tunnel.refused) {
+      if (auto asked = tunnel.refused(); !asked) co_return std::move(asked).error();
+    }
+    if (SteadyClock::now() >= give_up) {
+      co_return Error(ErrorCode::deadline_exceeded, fmt::format("{} does not answer ({})", tunnel.what, why->message()));
+    }
+    Timer pause(socket_.get_executor(), kListenLook);
+    const auto waited = co_await pause.async_wait(kAwait);
+    static_cast<void>(waited);
+    if (closed()) co_return std::nullopt;
+  }
+}
+
+Awaitable<Session::Next> Session::open_tunnel(std::unique_ptr<Tunnel> tunnel) {
+  if (!parser_->wants_upgrade_to(tunnel->protocol)) {
+    Response refusal =
+        problem(Error(ErrorCode::invalid_argument, fmt::format("this path wants an upgrade to '{}'", tunnel->protocol)), 426);
+    refusal.headers.emplace_back("Upgrade", tunnel->protocol);
+    co_return co_await respond(std::move(refusal));
+  }
+  awaits_answer_ = true;
+  const std::optional<Error> why = co_await wait_for_listener(*tunnel);
+  awaits_answer_ = false;
+  if (closed()) co_return Next::end;
+  if (why) {
+    upstream_.reset();
+    co_return co_await respond(problem(*why));
+  }
+  keep_alive_ = false;
+  head_ = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n";
+  add(head_, "Upgrade", tunnel->protocol);
+  head_ += "\r\n";
+  std::array<asio::const_buffer, 1> buffers{asio::buffer(head_)};
+  if (!co_await write_to(socket_, buffers)) co_return Next::end;
+  std::unique_ptr<ByteFilter> filter = std::move(tunnel->filter);
+  tunnel.reset();
+  co_await join(std::move(filter));
+  co_return Next::end;
+}
+
+Awaitable<void> Session::join(std::unique_ptr<ByteFilter> filter) {
+  // What the client could not wait with.
+  std::string changed;
+  if (filter && !filter->pass(input_, changed)) co_return;
+  std::array<asio::const_buffer, 1> ahead{asio::buffer(filter ? changed : input_)};
+  if (!co_await write_to(*upstream_, ahead)) co_return;
+  // It may stay for days, with nothing to say.
+  input_ = {};
+  changed = {};
+  head_ = {};
+  request_ = {};
+  parser_.reset();
+  using namespace asio::experimental::awaitable_operators;
+  co_await (pump(*upstream_, socket_, nullptr) && pump(socket_, *upstream_, filter.get()));
+}
+
+Awaitable<void> Session::pump(Socket& from, Socket& to, ByteFilter* filter) {
   bool open = true;
   while (open && from.is_open()) {
     const auto waited = co_await from.async_wait(Socket::wait_read, kAwait);
@@ -338,7 +400,12 @@ Awaitable<void> Session::pump(Socket& from, Socket& to) {
     const std::size_t n = from.read_some(asio::buffer(core_->scratch), ec);
     if (would_block(ec)) continue;
     if (ec) break;
-    std::array<asio::const_buffer, 1> one{asio::buffer(core_->scratch.data(), n)};
+    std::string changed;
+    if (filter != nullptr && !filter->pass(std::string_view(core_->scratch.data(), n), changed)) {
+      shut();
+      co_return;
+    }
+    std::array<asio::const_buffer, 1> one{filter != nullptr ? asio::buffer(changed) : asio::buffer(core_->scratch.data(), n)};
     std::span<asio::const_buffer> left(one);
     const Written written = write_now(to, left);
     open = written != Written::failed;
