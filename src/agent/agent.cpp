@@ -157,6 +157,9 @@ Agent::Agent(NodeFiles files, bool first_of_namespace)
       loop_, ExecOut{.output = [this](const std::string& id, std::string_view bytes) { return link_->send_exec_output(id, bytes); },
                      .done = [this](const std::string& id, std::optional<int> code,
                                     const std::string& error) { link_->send_exec_done(id, code, error); }});
+  client_server_ = std::make_unique<ClientServer>(
+      loop_, brain_, client_server_options(),
+      [this](const std::string& id, std::optional<int> code, const std::string& why) { link_->send_exec_done(id, code, why); });
 }
 
 Agent::~Agent() {
@@ -171,6 +174,7 @@ LinkHandlers Agent::link_handlers() {
     pump_->disconnected();
     brain_.post([this] {
       execs_->cancel_all();  // who asked has been told that they are lost
+      client_server_->forget_all();
       wake();
     });
   };
@@ -194,7 +198,12 @@ LinkHandlers Agent::link_handlers() {
     brain_.post([this, request = std::move(request)]() mutable { run_exec(std::move(request)); });
   };
   // On the same thread as their start, so that they come after it.
-  handlers.on_exec_cancel = [this](std::string id) { brain_.post([this, id = std::move(id)] { execs_->cancel(id); }); };
+  handlers.on_exec_cancel = [this](std::string id) {
+    brain_.post([this, id = std::move(id)] {
+      execs_->cancel(id);
+      client_server_->forget(id);
+    });
+  };
   handlers.on_drained = [this] { execs_->drained(); };
   return handlers;
 }
@@ -565,8 +574,29 @@ void Agent::leave_when_recorded() {
   done_changed_.notify_all();
 }
 
+ClientServerOptions Agent::client_server_options() {
+  ClientServerOptions options;
+  if (command_) {
+    options.argv = command_->client_server;
+    options.env = command_->exec_env;
+  }
+  options.cwd = work_dir_;
+  options.log_folder = [temp_dir = files_.assignment.temp_dir]() -> Result<std::string> {
+    HELIO_TRY(session, ray::find_session(temp_dir));
+    return session + "/logs";
+  };
+  return options;
+}
+
 void Agent::run_exec(ExecRequest request) {
-  if (!command_) return void(link_->send_exec_done(request.id, std::nullopt, command_error_));
+  const auto refuse = [&](const std::string& why) { link_->send_exec_done(request.id, std::nullopt, why); };
+  if (!command_) return refuse(command_error_);
+  if (!request.program.empty()) {
+    if (request.program != model::program::kRayClientServer) return refuse("this agent knows no program '" + request.program + "'");
+    if (going_down()) return refuse("the node is on its way down");
+    event("ray_client_server", "a client asks for it");
+    return client_server_->want(request.id);
+  }
   execs_->run(std::move(request), {.env = command_->exec_env, .cwd = work_dir_});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // One node: executes what node::Machine decides, and tells it what can be seen.
 
+#include "agent/client_server.h"
 #include "agent/cluster_watch.h"
 #include "agent/daemon_link.h"
 #include "agent/exec.h"
@@ -77,6 +78,7 @@ class Agent {
   void daemon_connected();
   void run_exec(ExecRequest request);
   LinkHandlers link_handlers();
+  ClientServerOptions client_server_options();
 
   // --- measuring, on meter_
   void measure();
@@ -124,6 +126,7 @@ class Agent {
   // Threads last: they end first.
   std::unique_ptr<DaemonLink> link_;
   std::unique_ptr<Execs> execs_;
+  std::unique_ptr<ClientServer> client_server_;  ///< brain's
   std::unique_ptr<LogPump> pump_;
   std::unique_ptr<ClusterWatch> cluster_;
   rt::SerialExecutor meter_{"helio-meter"};

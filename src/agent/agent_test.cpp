@@ -1,3 +1,4 @@
+#include "agent/client_server.h"
 #include "agent/daemon_link.h"
 #include "agent/exec.h"
 #include "agent/node_dir.h"
@@ -13,19 +14,25 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <string>
 
 namespace helio::agent {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class NodeDirTest : public testing::Test {
  protected:
@@ -232,6 +239,85 @@ TEST_F(ExecTest, NoSuchProgram) {
   const Done result = run({"/nowhere/program"});
   EXPECT_FALSE(result.code);
   EXPECT_NE(result.error, "");
+}
+
+/// Its program is a shell's.
+class ClientServerTest : public NodeDirTest {
+ protected:
+  ClientServerTest() { loop.start(); }
+  ~ClientServerTest() override {
+    loop.stop();
+    thread.stop();
+  }
+  void make(const std::string& script) {
+    ClientServerOptions options;
+    if (!script.empty()) options.argv = {"sh", "-c", script};
+    options.env = {"PATH=/usr/bin:/bin"};
+    options.cwd = dir;
+    options.log_folder = [this]() -> Result<std::string> {
+      if (!session) return fail(ErrorCode::not_found, "no session");
+      return dir;
+    };
+    server = std::make_unique<ClientServer>(loop, thread, std::move(options),
+                                            [this](const std::string& id, std::optional<int> code, const std::string& why) {
+                                              const std::scoped_lock lock(mutex);
+                                              told.push_back(id + " " + (code ? std::to_string(*code) : "-") + " " + why);
+                                              changed.notify_all();
+                                            });
+  }
+  /// On its thread, and waited for.
+  void on_thread(const std::function<void()>& fn) {
+    std::promise<void> done;
+    thread.post([&] {
+      fn();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  std::vector<std::string> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return told.size() >= count; }));
+    return told;
+  }
+
+  rt::EventLoop loop;
+  rt::SerialExecutor thread{"test-brain"};
+  bool session = true;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> told;
+  std::unique_ptr<ClientServer> server;
+};
+
+TEST_F(ClientServerTest, RunsOnceForAllWhoWantItAndTellsThemItsEnd) {
+  ASSERT_EQ(::mkfifo((dir + "/gate").c_str(), 0600), 0);
+  make("echo run >>runs; read line <gate; echo no module named grpc >&2; exit 3");
+  on_thread([&] {
+    server->want("a");
+    server->want("b");
+    server->want("c");
+    server->forget("b");
+  });
+  std::ofstream(dir + "/gate") << "go\n";
+  EXPECT_THAT(wait_for(2), ElementsAre("a 3 Ray's client server ended with 3: no module named grpc",
+                                       "c 3 Ray's client server ended with 3: no module named grpc"));
+  on_thread([&] { server->want("d"); });
+  std::ofstream(dir + "/gate") << "go\n";
+  EXPECT_EQ(wait_for(3).size(), 3U);
+  EXPECT_EQ(*proc::read_file(dir + "/runs"), "run\nrun\n") << "again, since it had ended";
+}
+
+TEST_F(ClientServerTest, SaysWhyItCannotBeStarted) {
+  make("true");
+  session = false;
+  on_thread([&] { server->want("a"); });
+  EXPECT_THAT(wait_for(1), ElementsAre(HasSubstr("no session")));
+}
+
+TEST_F(ClientServerTest, LeavesItToRayStart) {
+  make("");
+  on_thread([&] { server->want("a"); });
+  EXPECT_THAT(wait_for(0), IsEmpty());
 }
 
 TEST_F(NodeDirTest, DiskOfANodeIsMeasured) {

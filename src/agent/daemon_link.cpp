@@ -55,6 +55,9 @@ std::optional<ExecRequest> read_exec(const json::Object& object) {
       if (word.is_string()) request.argv.emplace_back(word.get_string());
     }
   }
+  if (const json::Value* program = exec->if_contains("program"); program != nullptr && program->is_string()) {
+    request.program = std::string(program->get_string());
+  }
   const std::int64_t seconds = number_in(*exec, "seconds");
   request.limit = seconds > 0 ? std::chrono::seconds(std::min<std::int64_t>(seconds, 86'400)) : kDefaultExec;
   return request;

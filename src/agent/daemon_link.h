@@ -25,6 +25,7 @@ struct StreamAck {
 struct ExecRequest {
   std::string id;
   std::vector<std::string> argv;
+  std::string program;  ///< instead of argv: model::program
   Duration limit{60s};
 };
 

@@ -52,6 +52,7 @@ std::string ack_frame(const std::vector<Ack>& acks) {
 
 std::string exec_frame(std::string_view id, const ExecRequest& request) {
   json::Object exec{{"id", id}, {"argv", json::encode(request.argv)}, {"seconds", request.seconds}};
+  if (!request.program.empty()) exec["program"] = request.program;
   return json::dump(json::Object{{"type", "exec"}, {"exec", std::move(exec)}});
 }
 

@@ -32,6 +32,8 @@ struct HubOptions {
 
 struct ExecRequest {
   std::vector<std::string> argv;
+  /// Instead of argv, a program that the agent knows by this name (model::program); it runs once per node and outlives who asked for it.
+  std::string program;
   std::int32_t seconds = 60;  ///< the agent ends the command then
 };
 

@@ -10,11 +10,17 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace helio::model {
 
 inline constexpr std::int32_t kAgentProtocol = 1;
+
+namespace program {
+/// Ray's client server, on a head. The end of its exec is its own end.
+inline constexpr std::string_view kRayClientServer = "ray_client_server";
+}  // namespace program
 
 /// How far a node shall go. Only ever raised, but for `drained` and `gone`, which may come at any time.
 enum class Phase { idle, joined, checked, driving, drained, gone };

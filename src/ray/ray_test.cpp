@@ -24,6 +24,9 @@ namespace helio::ray {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -171,9 +174,16 @@ TEST(StartCommand, HookIsForRayStartAlone) {
   EXPECT_THAT(command->env, Contains("RAY_START_HOOK=heliostat_start_hook.trim"));
   EXPECT_THAT(command->exec_env, Not(Contains(StartsWith("RAY_START_HOOK="))));
   EXPECT_THAT(command->exec_env, Not(Contains(StartsWith("PYTHONPATH="))));
+  EXPECT_THAT(command->client_server,
+              ElementsAre("/images/p/bin/python", "-c", HasSubstr("MIN_SPECIFIC_SERVER_PORT"), "23480", "--address=127.9.0.2:12000",
+                          "--host=127.9.0.2", "--port=12002", "--mode=proxy", "--runtime-env-agent-address=http://127.9.0.2:12005"));
+  StartSpec neighbour = spec_of(true, "2.60.0");
+  neighbour.ports = {12100};
+  EXPECT_EQ(start_command(neighbour)->client_server[3], "23484");
   StartSpec full = spec_of(true, "2.60.0");
   full.dashboard_full = true;
   EXPECT_EQ(start_command(full)->hook_path, "");
+  EXPECT_THAT(start_command(full)->client_server, IsEmpty()) << "`ray start` starts it itself";
   EXPECT_EQ(start_command(spec_of(true, "2.59.0"))->hook_path, "") << "only for the version that it was tested with";
   EXPECT_EQ(start_command(spec_of(false, "2.60.0"))->hook_path, "");
 }

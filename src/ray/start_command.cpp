@@ -87,6 +87,35 @@ std::vector<std::string> make_argv(const StartSpec& spec, const Features& featur
   return argv;
 }
 
+/// The first of the ports that the server takes for its clients, from here to 23999: it looks for a free one, but takes it seconds later,
+/// and then even if another cluster's has come before it. So the clusters of a machine begin at different ones, four apart.
+std::int32_t first_client_port(const StartSpec& spec) {
+  constexpr std::int32_t kFirst = 23000;
+  constexpr std::int32_t kBlock = 100;
+  constexpr std::int32_t kApart = 4;
+  constexpr std::int32_t kSpread = 900;
+  return kFirst + spec.ports.base / kBlock * kApart % kSpread;
+}
+
+constexpr const char* kClientServer = R"(import sys
+from ray.util.client.server import proxier, server
+proxier.MIN_SPECIFIC_SERVER_PORT = int(sys.argv.pop(1))
+server.main()
+)";
+
+/// As `ray start` would do it but for the ports of clients. Where it listens: the node's address, and 127.0.0.1.
+std::vector<std::string> client_server_argv(const StartSpec& spec) {
+  return {spec.prefix + "/bin/python",
+          "-c",
+          kClientServer,
+          std::to_string(first_client_port(spec)),
+          fmt::format("--address={}:{}", spec.address, spec.ports.gcs()),
+          "--host=" + spec.address,
+          fmt::format("--port={}", spec.ports.ray_client()),
+          "--mode=proxy",
+          fmt::format("--runtime-env-agent-address=http://{}:{}", spec.address, spec.ports.runtime_env_agent())};
+}
+
 std::int64_t seconds_up(Duration d) { return std::chrono::ceil<std::chrono::seconds>(d).count(); }
 
 std::map<std::string, std::string> make_env(const StartSpec& spec, const Features& features) {
@@ -153,6 +182,7 @@ Result<StartCommand> start_command(const StartSpec& spec) {
     env["PYTHONPATH"] = before.empty() ? folder : folder + ":" + before;
     env[std::string(kHookVariable)] = before;
     env["RAY_START_HOOK"] = "heliostat_start_hook.trim";
+    command.client_server = client_server_argv(spec);
   }
   command.env = flatten(env);
   return command;

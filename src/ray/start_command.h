@@ -56,7 +56,7 @@ struct StartSpec {
   Duration drain_grace{0};
   Duration stop_grace{30s};
   bool log_monitor = true;     ///< prints of remote workers reach the driver
-  bool dashboard_full = true;  ///< all dashboard modules and the Ray Client server
+  bool dashboard_full = true;  ///< all dashboard modules and the Ray Client server, from the start
 };
 
 struct StartCommand {
@@ -65,12 +65,14 @@ struct StartCommand {
   /// Environment of other programs in the node (exec): the same without what only `ray start` may see.
   std::vector<std::string> exec_env;
   std::string hook_path;  ///< when not empty: write start_hook_source() there first
+  /// Starts Ray's client server on a head, with exec_env, where the hook makes `ray start` leave it out. Empty elsewhere.
+  std::vector<std::string> client_server;
 };
 
 /// Errors: invalid_argument for a version that cannot be read or is older than 2.6.
 Result<StartCommand> start_command(const StartSpec& spec);
 
-/// Python source of the start hook: leaves out what a job does not need, and takes its own traces out of the environment again.
+/// Python source of the start hook: leaves out what most jobs do not need, and takes its own traces out of the environment again.
 std::string_view start_hook_source();
 
 }  // namespace helio::ray
