@@ -151,6 +151,13 @@ struct DashboardLinkView {
   bool read_only = false;
 };
 
+/// What a program needs to be like to reach a job's cluster by Ray Client.
+struct RayClientView {
+  std::string ray_version;
+  std::string python_version;  ///< empty: not known any more
+  std::string python;          ///< an interpreter that would do, on the daemon's machine; empty: not known any more
+};
+
 struct NewTokenView {
   TokenView token;
   std::string secret;
@@ -217,6 +224,7 @@ HELIO_JSON(helio::api::TokenInput)
 HELIO_JSON(helio::api::NewTokenView)
 HELIO_JSON(helio::api::DashboardLinkInput)
 HELIO_JSON(helio::api::DashboardLinkView)
+HELIO_JSON(helio::api::RayClientView)
 HELIO_JSON(helio::api::PackageView)
 HELIO_JSON(helio::api::VersionView)
 HELIO_JSON(helio::api::HealthView)

@@ -26,6 +26,7 @@ Routes all_routes() {
   add_package_routes(routes);
   add_token_routes(routes);
   add_dashboard_routes(routes);
+  add_ray_client_routes(routes);
   add_daemon_routes(routes);
   return routes;
 }

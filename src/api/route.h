@@ -19,6 +19,7 @@
 #include "service/jobs.h"
 #include "service/logs.h"
 #include "service/packages.h"
+#include "service/ray_clients.h"
 #include "service/ray_jobs.h"
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct Context {
   service::Packages& packages;
   service::RayJobs& ray_jobs;
   service::Dashboards& dashboards;
+  service::RayClients& ray_clients;
   service::Feed& feed;
   link::Hub& hub;
   const model::Home& home;
@@ -132,6 +134,7 @@ void add_pool_routes(Routes& routes);
 void add_package_routes(Routes& routes);
 void add_token_routes(Routes& routes);
 void add_dashboard_routes(Routes& routes);
+void add_ray_client_routes(Routes& routes);
 void add_daemon_routes(Routes& routes);
 
 /// The routes on a router of net/. `context` outlives it.

@@ -38,6 +38,8 @@ class World {
   void start_attempt(const std::string& job);
   /// The cluster of a started attempt is up, its dashboard at `port` of this machine; an empty token: its Ray knows none.
   void open_dashboard(const std::string& job, std::uint16_t port, const std::string& token);
+  /// The cluster of a started attempt is up, and its head's client server is, or would be, at `port` of this machine.
+  void open_ray_client(const std::string& job, std::uint16_t port, const std::string& token);
   void close_dashboard(const std::string& job);
   void change_job(const std::string& id, const std::function<void(model::Job&)>& change);
   void change_attempt(const std::string& id, const std::function<void(model::Attempt&)>& change);

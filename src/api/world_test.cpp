@@ -62,6 +62,7 @@ struct World::Parts {
         packages(world.home, settings),
         ray_jobs(*world.store, jobs, packages, clock, rng),
         dashboards(*world.store, *sealer),
+        ray_clients(*world.store, *sealer),
         feed(*world.store, feed_executor),
         context{.jobs = jobs,
                 .logs = logs,
@@ -70,6 +71,7 @@ struct World::Parts {
                 .packages = packages,
                 .ray_jobs = ray_jobs,
                 .dashboards = dashboards,
+                .ray_clients = ray_clients,
                 .feed = feed,
                 .hub = hub,
                 .home = world.home,
@@ -106,6 +108,7 @@ struct World::Parts {
   service::Packages packages;
   service::RayJobs ray_jobs;
   service::Dashboards dashboards;
+  service::RayClients ray_clients;
   service::Feed feed;
   Context context;
   std::unique_ptr<net::Server> server;
@@ -184,6 +187,16 @@ void World::open_dashboard(const std::string& job, std::uint16_t port, const std
     row.state = model::ClusterState::ready;
     row.dashboard = "http://127.0.0.1:" + std::to_string(port);
     HELIO_CHECK_OK(tx.put_secret("attempt/" + job + "-1/ray_token", parts_->sealer->seal(token)));
+    return tx.put(row, {});
+  }));
+}
+
+void World::open_ray_client(const std::string& job, std::uint16_t port, const std::string& token) {
+  open_dashboard(job, 1, token);
+  must(store->write([&](store::WriteTx& tx) -> Result<void> {
+    HELIO_TRY(row, tx.get<model::Node>(job + "-1-h"));
+    row.address = "127.0.0.1";
+    row.port_base = port - 2;
     return tx.put(row, {});
   }));
 }

@@ -175,6 +175,7 @@ struct Daemon::Impl {
   service::Packages packages{home, ground.settings};
   service::RayJobs ray_jobs{*ground.store, jobs, packages, clock, rng};
   service::Dashboards dashboards{*ground.store, *ground.sealer};
+  service::RayClients ray_clients{*ground.store, *ground.sealer};
   service::Feed feed{*ground.store, feed_executor};
   api::Context context{.jobs = jobs,
                        .logs = logs,
@@ -183,6 +184,7 @@ struct Daemon::Impl {
                        .packages = packages,
                        .ray_jobs = ray_jobs,
                        .dashboards = dashboards,
+                       .ray_clients = ray_clients,
                        .feed = feed,
                        .hub = hub,
                        .home = home,
