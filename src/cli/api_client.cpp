@@ -87,22 +87,28 @@ Result<std::string> token_of(const Context& context) {
   return text->substr(0, text->find_first_of(" \r\n"));
 }
 
-Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
-  std::string url = context.url;
-  std::optional<model::DaemonFile> daemon;
-  if (url.empty()) {
+Result<DaemonAddress> daemon_address(const Context& context) {
+  DaemonAddress out;
+  out.url = context.url;
+  if (out.url.empty()) {
     auto found = running_daemon(context.home);
     if (!found && !context.token.empty()) {
       return fail(ErrorCode::unavailable, "{}; HELIOSTAT_TOKEN is set: for another daemon set HELIOSTAT_URL too", found.error().message());
     }
     HELIO_TRY(file, std::move(found));
-    url = file.url;
-    daemon = std::move(file);
+    out.url = file.url;
+    out.file = std::move(file);
   }
   HELIO_TRY(token, token_of(context));
-  while (url.ends_with('/')) url.pop_back();
-  HELIO_TRY(http, net::HttpClient::create(url, {{"Authorization", "Bearer " + token}, {"User-Agent", "helio"}}, context.roots));
-  return std::unique_ptr<ApiClient>(new ApiClient(std::move(url), std::move(http), std::move(daemon)));
+  out.token = std::move(token);
+  while (out.url.ends_with('/')) out.url.pop_back();
+  return out;
+}
+
+Result<std::unique_ptr<ApiClient>> ApiClient::connect(const Context& context) {
+  HELIO_TRY(to, daemon_address(context));
+  HELIO_TRY(http, net::HttpClient::create(to.url, {{"Authorization", "Bearer " + to.token}, {"User-Agent", "helio"}}, context.roots));
+  return std::unique_ptr<ApiClient>(new ApiClient(std::move(to.url), std::move(http), std::move(to.file)));
 }
 
 Result<void> ApiClient::check_daemon() const {

@@ -67,6 +67,14 @@ class ApiClient {
   std::optional<model::DaemonFile> daemon_;  ///< none when the user named the URL
 };
 
+/// Where the daemon is now, and what it is told. Errors: see ApiClient::connect().
+struct DaemonAddress {
+  std::string url;
+  std::string token;
+  std::optional<model::DaemonFile> file;  ///< none when the user named the URL
+};
+Result<DaemonAddress> daemon_address(const Context& context);
+
 /// The token that connect() sends. Error: unauthenticated when there is none to be found.
 Result<std::string> token_of(const Context& context);
 

@@ -91,8 +91,8 @@ int run_program(std::vector<std::string> args) {
   app.add_option("--home", context->home.root, "data folder (default: $HELIOSTAT_HOME, else ~/.heliostat)");
   app.set_version_flag("--version", std::string("helio ") + HELIO_VERSION);
   for (const auto add :
-       {add_submit_commands, add_job_commands, add_cluster_commands, add_log_commands, add_dashboard_command, add_file_commands,
-        add_pool_commands, add_token_commands, add_system_commands, add_doctor_command, add_completion_commands}) {
+       {add_submit_commands, add_job_commands, add_cluster_commands, add_log_commands, add_dashboard_command, add_connect_command,
+        add_file_commands, add_pool_commands, add_token_commands, add_system_commands, add_doctor_command, add_completion_commands}) {
     add(app, *context);
   }
   if (args.empty()) {

@@ -46,6 +46,9 @@ TEST_F(CommandsTest, wrong_use_is_one_line_that_says_what_is_right) {
   EXPECT_NE(err_.find("put -- before the command: helio run --workers 2 -- python main.py --epochs 3\n"), std::string::npos) << err_;
   EXPECT_EQ(run({"submit", "sleep", "5"}), 64);
   EXPECT_NE(err_.find("helio submit -- sleep 5\n"), std::string::npos) << err_;
+  EXPECT_EQ(run({"connect", "--port", "10001", "held", "python", "x.py"}), 64);
+  EXPECT_NE(err_.find("helio connect --port 10001 held -- python x.py\n"), std::string::npos) << err_;
+  EXPECT_EQ(run({"connect", "--port", "70000", "held"}), 64);
 }
 
 TEST_F(CommandsTest, without_a_daemon_the_way_to_start_one_is_told) {

@@ -55,7 +55,7 @@ std::vector<std::string> without(const std::vector<std::string>& args, const std
 
 }  // namespace
 
-bool takes_command(const std::string& name) { return name == "run" || name == "submit" || name == "exec"; }
+bool takes_command(const std::string& name) { return name == "run" || name == "submit" || name == "exec" || name == "connect"; }
 
 std::string unexpected_words(const std::string& name, const std::vector<std::string>& args, const std::vector<std::string>& extras) {
   const std::string& first = extras.front();
