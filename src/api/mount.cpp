@@ -114,7 +114,7 @@ Result<net::Response> serve(Context& context, const Route& route, net::Request& 
   HELIO_CHECK_OK(check_known(context, route, call));
   HELIO_CHECK_OK(authorise_owner(context, route, call));
   HELIO_TRY(response, route.handle(context, call));
-  if (route.access && response.source) response.cord = tie(context, call.caller.token);
+  if (route.access && (response.source || response.tunnel)) response.cord = tie(context, call.caller.token);
   return std::move(response);
 }
 

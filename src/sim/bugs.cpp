@@ -43,6 +43,9 @@ class SpoiledTx final : public store::WriteTx {
   Result<std::int64_t> count_rows(std::string_view kind, const store::ListQuery& query) override { return inner_.count_rows(kind, query); }
   Result<std::vector<store::Event>> events(const store::EventQuery& query) override { return inner_.events(query); }
   Result<std::int64_t> revision() override { return inner_.revision(); }
+  Result<std::optional<std::string>> workspace_of(std::string_view kind, std::string_view id) override {
+    return inner_.workspace_of(kind, id);
+  }
   Result<std::optional<std::string>> get_secret(std::string_view key) override { return inner_.get_secret(key); }
   Result<std::optional<store::IdempotencyRecord>> get_idempotency(std::string_view principal, std::string_view route,
                                                                   std::string_view key) override {
