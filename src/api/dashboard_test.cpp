@@ -293,10 +293,11 @@ TEST_F(DashboardTest, what_a_browser_has_open_ends_with_its_login_and_with_its_t
   answer.read_until("lines\r\n");
 
   EXPECT_EQ(status("none", "POST", "/logout", {{"Cookie", mine}, {"Sec-Fetch-Site", "same-origin"}}), 303);
-  EXPECT_EQ(client.read_all(), "");
-  EXPECT_EQ(peer->read_all(), "");
-  EXPECT_EQ(answer.read_all(), "") << "no last chunk: it is not whole";
-  EXPECT_EQ(answers_peer->read_all(), "");
+  const auto ends = [](RawClient& side) {
+    EXPECT_EQ(side.read_all(), "") << "a last chunk would make it look whole";
+    EXPECT_TRUE(side.closed());
+  };
+  for (RawClient* side : {&client, peer.get(), &answer, answers_peer.get()}) ends(*side);
   ASSERT_TRUE(others_peer->send("goes on"));
   EXPECT_EQ(others.read_until("goes on"), "goes on") << "another browser of the same token";
 
@@ -305,8 +306,7 @@ TEST_F(DashboardTest, what_a_browser_has_open_ends_with_its_login_and_with_its_t
     if (std::string_view(token.at("name").get_string()) != "viewer") continue;
     EXPECT_EQ(status("admin", "DELETE", "/v1/tokens/" + std::string(token.at("id").get_string())), 204);
   }
-  EXPECT_EQ(others.read_all(), "");
-  EXPECT_EQ(others_peer->read_all(), "");
+  for (RawClient* side : {&others, others_peer.get()}) ends(*side);
 }
 
 }  // namespace

@@ -120,6 +120,9 @@ TEST_F(EndingsTest, a_logout_ends_what_that_browser_has_open) {
   const auto of_mine = open("mine", ann.token.id, mine);
   const auto of_other = open("other", ann.token.id, other);
   const auto of_token = open("token", ann.token.id);
+  login(ann);
+  executor.run();
+  EXPECT_EQ(ended, Told{});
   ASSERT_TRUE(sessions.logout(cookies[mine]));
   executor.run();
   EXPECT_EQ(ended, (Told{{"mine", 1}}));
@@ -152,6 +155,8 @@ TEST_F(EndingsTest, an_end_between_being_let_in_and_being_open_is_not_missed) {
   ASSERT_TRUE(sessions.logout(cookies[browser]));
   executor.run();
   const auto late = open("late", ann.token.id);
+  executor.run();
+  EXPECT_EQ(ended, (Told{{"late", 1}}));
   const auto late_browser = open("late browser", bob.token.id, browser);
   executor.run();
   EXPECT_EQ(ended, (Told{{"late", 1}, {"late browser", 1}}));
