@@ -97,7 +97,10 @@ std::int32_t first_client_port(const StartSpec& spec) {
   return kFirst + spec.ports.base / kBlock * kApart % kSpread;
 }
 
-constexpr const char* kClientServer = R"(import sys
+/// The server forks to start the server of a client. What gRPC does in the child then, before the exec, can crash it (seen with grpcio 1.85).
+constexpr const char* kClientServer = R"(import os
+import sys
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 from ray.util.client.server import proxier, server
 proxier.MIN_SPECIFIC_SERVER_PORT = int(sys.argv.pop(1))
 server.main()
