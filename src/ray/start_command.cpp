@@ -97,7 +97,8 @@ std::int32_t first_client_port(const StartSpec& spec) {
   return kFirst + spec.ports.base / kBlock * kApart % kSpread;
 }
 
-/// The server forks to start the server of a client. What gRPC does in the child then, before the exec, can crash it (seen with grpcio 1.85).
+/// The server forks to start the server of a client. What gRPC does in the child then, before the exec, can crash it (seen with
+/// grpcio 1.85).
 constexpr const char* kClientServer = R"(import os
 import sys
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
