@@ -15,9 +15,9 @@ __all__ = [
     "ExplanationView", "ExplanationViewState", "FileEntry", "FileList", "Flavor", "Gpu", "HeadSpec", "HealthView", "Host", "HostState", "Image",
     "Job", "JobSpec", "JobSpecCompletion", "JobSpecType", "JobState", "JobStop", "Limits", "Mark", "Mount", "NewTokenView", "Node", "NodeDesired",
     "NodeFault", "NodeRole", "NodeState", "NodeUsage", "OomKills", "PackageView", "Placement", "PlacementRole", "PreviewView", "ProblemView",
-    "ProcessStatus", "ProcessStatusState", "ProviderFact", "ProviderFactState", "RayOptions", "Resources", "Retention", "RetentionNodes",
-    "RetryPolicy", "StreamView", "TokenInput", "TokenInputRole", "TokenView", "TokenViewRole", "Verdict", "VerdictChargedTo", "VerdictConfidence",
-    "VersionView", "WorkerGroup",
+    "ProcessStatus", "ProcessStatusState", "ProviderFact", "ProviderFactState", "RayClientView", "RayOptions", "Resources", "Retention",
+    "RetentionNodes", "RetryPolicy", "StreamView", "TokenInput", "TokenInputRole", "TokenView", "TokenViewRole", "Verdict", "VerdictChargedTo",
+    "VerdictConfidence", "VersionView", "WorkerGroup",
 ]
 
 AgentStatusReached = Literal["idle", "joined", "checked", "driving", "drained", "gone"]
@@ -553,6 +553,15 @@ class ProviderFact(Model):
     exit_code: Optional[int] = None
     cause: Optional[str] = None
     at: Optional[datetime] = None
+
+
+@dataclass
+class RayClientView(Model):
+    """Reply of getRayClient."""
+
+    ray_version: Optional[str] = None
+    python_version: Optional[str] = None
+    python: Optional[str] = None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-// cluster: long-lived clusters by their names: create, list, show, delete.
+// cluster: long-lived clusters by their names: create, list, show, connect, delete.
 
 #include "base/rng.h"
 #include "cli/api_client.h"
@@ -39,6 +39,7 @@ std::string why_of(const model::Job& job) {
 /// How people and programs get in.
 void print_doors(const std::string& url, const model::Job& job) {
   fmt::print("  ray jobs   ray job submit --address {}/ray/{}/clusters/{} -- COMMAND\n", url, job.spec.workspace, job.spec.name);
+  fmt::print("  ray client helio cluster connect {} -- python script.py\n", job.spec.name);
   fmt::print("  dashboard  {}/clusters/{}/dashboard/  (or helio dashboard {})\n", url, job.spec.name, job.spec.name);
 }
 
@@ -153,7 +154,7 @@ Result<int> remove(const Context& context, const std::vector<std::string>& names
 }  // namespace
 
 void add_cluster_commands(CLI::App& app, Context& context) {
-  CLI::App* clusters = app.add_subcommand("cluster", "long-lived clusters: create, list, show, delete")->alias("clusters");
+  CLI::App* clusters = app.add_subcommand("cluster", "long-lived clusters: create, list, show, connect, delete")->alias("clusters");
   clusters->callback([&context, clusters] {
     if (clusters->get_subcommands().empty()) context.action = [&context] { return list(context, false); };
   });
@@ -177,6 +178,8 @@ void add_cluster_commands(CLI::App& app, Context& context) {
   CLI::App* show_command = clusters->add_subcommand("show", "one: its state, and how to get in");
   show_command->add_option("name", *shown)->required();
   show_command->callback([&context, shown] { context.action = [&context, shown] { return show(context, *shown); }; });
+
+  add_connect_command(*clusters, context);
 
   const auto removed = std::make_shared<std::vector<std::string>>();
   const auto and_wait = std::make_shared<bool>(false);

@@ -228,10 +228,10 @@ Result<int> connect(const Context& context, const ConnectFlags& flags) {
 
 }  // namespace
 
-void add_connect_command(CLI::App& app, Context& context) {
+void add_connect_command(CLI::App& parent, Context& context) {
   const auto flags = std::make_shared<ConnectFlags>();
-  CLI::App* connect_command = app.add_subcommand(
-      "connect", "run a command whose ray.init() reaches a job's cluster (Ray Client), or print a ray:// address and keep it open");
+  CLI::App* connect_command = parent.add_subcommand(
+      "connect", "run a command whose ray.init() reaches a cluster (Ray Client), or print a ray:// address and keep it open");
   connect_command->add_option("job", flags->job, "id, the beginning of one, a name, or last")->required();
   connect_command->add_option("--port", flags->port, "of 127.0.0.1, for the address (default: a free one)");
   connect_command->add_flag("--any-version", flags->any_version, "do not compare the Ray and Python of both sides, and tell Ray not to");

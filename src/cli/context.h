@@ -53,7 +53,8 @@ void add_job_commands(CLI::App& app, Context& context);
 void add_cluster_commands(CLI::App& app, Context& context);
 void add_log_commands(CLI::App& app, Context& context);
 void add_dashboard_command(CLI::App& app, Context& context);
-void add_connect_command(CLI::App& app, Context& context);
+/// `parent`: the program, or the group of clusters.
+void add_connect_command(CLI::App& parent, Context& context);
 void add_pool_commands(CLI::App& app, Context& context);
 void add_token_commands(CLI::App& app, Context& context);
 void add_file_commands(CLI::App& app, Context& context);

@@ -99,6 +99,8 @@ void add_platform(const Rows& rows, const AssignmentContext& context, std::map<s
   const model::JobSpec& spec = rows.job.spec;
   const auto nodes = static_cast<std::int64_t>(rows.attempt.placement.size());
   env["HELIOSTAT_JOB_ID"] = rows.job.id.value;
+  // Ray's client server, which a long-lived cluster always has, forks for each client, and what gRPC does in the child can crash it.
+  if (spec.type == model::JobType::cluster) env.try_emplace("GRPC_ENABLE_FORK_SUPPORT", "false");
   // Ray's own is refused without the cluster's token.
   if (!context.url.empty()) env["RAY_OVERRIDE_DASHBOARD_URL"] = fmt::format("{}/jobs/{}/dashboard/", context.url, rows.job.id.value);
   env["HELIOSTAT_ATTEMPT"] = std::to_string(rows.attempt.number);

@@ -85,7 +85,7 @@ TEST(Codec, resources_round_trip) {
   Host host;
   host.gpus = {{0, "H", 80_GiB, true}};
   round_trip(host);
-  round_trip(Token{TokenId("t"), "n", "admin", AccessRole::op, "h", Timestamp{1}, Timestamp{2}, 1});
+  round_trip(Token{TokenId("t"), "n", "admin", AccessRole::op, {"team-a"}, "h", Timestamp{1}, Timestamp{2}, 1});
   round_trip(Settings{});
 }
 
