@@ -46,18 +46,17 @@ std::uint64_t first_seed(Bug bug) {
     case Bug::drop_wakeup:
       return 56;
     case Bug::double_submit:
-    case Bug::skip_salvage:
-      return 14;
-    case Bug::skip_fence:
-      return 12;
-    case Bug::lose_ack:
-      return 166;
-    case Bug::stale_status:
       return 4;
+    case Bug::lose_ack:
+      return 112;
+    case Bug::stale_status:
+      return 6;
     case Bug::early_proof:
-      return 38;
+      return 25;
     case Bug::forget_orphan:
-      return 258;
+      return 43;
+    case Bug::skip_salvage:
+      return 17;
     default:
       return 1;
   }

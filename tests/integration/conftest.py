@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from heliostat import BIN, IMAGES, ROOT, Heliostat  # noqa: E402
+from heliostat import BIN, IMAGES, LIVING, ROOT, Heliostat  # noqa: E402
 from stub import make_prefix  # noqa: E402
 
 
@@ -55,11 +55,20 @@ def real():
 
 
 @pytest.fixture(scope="module")
-def daemon(stub_prefix):
-    """A daemon whose Ray is a stub, shared by the tests of one file that need none of their own."""
+def daemon_of_the_file(stub_prefix):
     for it in running():
         it.add_image("default", stub_prefix)
         yield it
+
+
+@pytest.fixture
+def daemon(daemon_of_the_file):
+    """A daemon whose Ray is a stub, shared by the tests of one file that need none of their own. A test takes its jobs with it: one that failed
+    would hold the pool of those after it."""
+    yield daemon_of_the_file
+    left = [job["id"] for job in daemon_of_the_file.get(f"/v1/jobs?state={','.join(LIVING)}")["items"]]
+    if left:
+        daemon_of_the_file.helio("stop", "--wait", *left, check=0)
 
 
 @pytest.fixture

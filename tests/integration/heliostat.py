@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("HELIOSTAT_BIN", ROOT / "build/release/bin"))
 IMAGES = Path(os.environ.get("HELIOSTAT_IMAGES", Path.home() / ".cache/heliostat/images"))
 ENDED = ("succeeded", "failed", "stopped")
+LIVING = ("queued", "starting", "running", "restarting", "suspended", "stopping")
 
 
 def eventually(what, check, seconds=10.0, pause=0.05):

@@ -69,8 +69,8 @@ def test_every_call_of_the_sdk(client, daemon):
                                 runtime_env={{"env_vars": {{"A": "1"}}}})
         assert job == "{one_key(client)}-sdk", job
         deadline = time.time() + 60
-        while client.get_job_status(job) != JobStatus.RUNNING:
-            assert client.get_job_status(job) == JobStatus.PENDING and time.time() < deadline
+        while (status := client.get_job_status(job)) != JobStatus.RUNNING:
+            assert status == JobStatus.PENDING and time.time() < deadline, status
             time.sleep(0.1)
         while client.get_job_logs(job) != "out\\nerr\\n":
             assert time.time() < deadline, client.get_job_logs(job)
@@ -85,8 +85,8 @@ def test_every_call_of_the_sdk(client, daemon):
         except RuntimeError as error:
             assert "non-terminal" in str(error), error
         assert client.stop_job(job) is True
-        while client.get_job_status(job) != JobStatus.STOPPED:
-            assert time.time() < deadline, client.get_job_status(job)
+        while (status := client.get_job_status(job)) != JobStatus.STOPPED:
+            assert time.time() < deadline, status
             time.sleep(0.1)
         assert client.stop_job(job) is False
         assert client.get_job_info(job).end_time and client.get_job_logs(job) == "out\\nerr\\n"

@@ -244,10 +244,10 @@ def test_heliostat_addresses_in_job_submission_client(ray):
         client = JobSubmissionClient("heliostat://default", headers={{"X-Heliostat-Workers": "1"}})
         job = client.submit_job(entrypoint="echo out", submission_id="{ray.key}-py")
         deadline = time.time() + 60
-        while client.get_job_status(job) not in JobStatus.__members__.values() or not client.get_job_status(job).is_terminal():
-            assert time.time() < deadline, client.get_job_status(job)
+        while not (status := client.get_job_status(job)).is_terminal():
+            assert time.time() < deadline, status
             time.sleep(0.1)
-        assert client.get_job_status(job) == JobStatus.SUCCEEDED and client.get_job_logs(job) == "out\\n"
+        assert status == JobStatus.SUCCEEDED and client.get_job_logs(job) == "out\\n"
     """)))
 
 
