@@ -82,6 +82,7 @@ class CordTest : public ::testing::Test {
   }
   ~CordTest() override {
     it->server.stop();
+    it->pool.stop();  // one of them may be about to open a session
     sessions.clear();
   }
 
