@@ -195,6 +195,13 @@ class Client:
         """Long-lived clusters by their names. ended: the last of each name, whether or not it lives."""
         return _items(Job, self._http.json("GET", "/v1/clusters", query={"ended": ended or None}))
 
+    def scale_cluster(self, name: str, count: int, *, group: Optional[str] = None) -> Job:
+        """Asks a long-lived cluster for another number of workers, and returns at once: more come when there is room for all of them, of fewer the
+        last leave when their work has ended. group: of workers, where there are several. Raises NotFound, PermissionDenied, InvalidArgument,
+        ResourceExhausted when there can never be so many, PreconditionFailed when it has ended."""
+        body = {"count": count} if group is None else {"count": count, "group": group}
+        return _read(Job, self._http.json("POST", _cluster_path(name) + "/scale", body=body))
+
     def delete_cluster(self, name: str) -> Job:
         """Takes a long-lived cluster down, with all that runs in it, and returns at once; wait() tells when it is gone. Its record stays.
         Raises NotFound, PermissionDenied."""

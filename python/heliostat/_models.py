@@ -16,8 +16,8 @@ __all__ = [
     "Job", "JobSpec", "JobSpecCompletion", "JobSpecType", "JobState", "JobStop", "Limits", "Mark", "Mount", "NewTokenView", "Node", "NodeDesired",
     "NodeFault", "NodeRole", "NodeState", "NodeUsage", "OomKills", "PackageView", "Placement", "PlacementRole", "PreviewView", "ProblemView",
     "ProcessStatus", "ProcessStatusState", "ProviderFact", "ProviderFactState", "RayClientView", "RayOptions", "Resources", "Retention",
-    "RetentionNodes", "RetryPolicy", "StreamView", "TokenInput", "TokenInputRole", "TokenView", "TokenViewRole", "Verdict", "VerdictChargedTo",
-    "VerdictConfidence", "VersionView", "WorkerGroup",
+    "RetentionNodes", "RetryPolicy", "ScaleInput", "StreamView", "TokenInput", "TokenInputRole", "TokenView", "TokenViewRole", "Verdict",
+    "VerdictChargedTo", "VerdictConfidence", "VersionView", "WorkerGroup",
 ]
 
 AgentStatusReached = Literal["idle", "joined", "checked", "driving", "drained", "gone"]
@@ -90,6 +90,7 @@ class Attempt(Model):
     stop_asked: Optional[bool] = None
     image: Optional[str] = None
     ray_version: Optional[str] = None
+    guest_of: Optional[str] = None
 
 
 @dataclass
@@ -342,7 +343,7 @@ class Image(Model):
 
 @dataclass
 class Job(Model):
-    """Reply of createCluster, deleteCluster, getCluster, getJob, listClusters, listJobs, rerunJob, stopJob, submitJob, waitForJob."""
+    """Reply of createCluster, deleteCluster, getCluster, getJob, listClusters, listJobs, rerunJob, scaleCluster, stopJob, submitJob, waitForJob."""
 
     id: Optional[str] = None
     revision: Optional[int] = None
@@ -356,6 +357,7 @@ class Job(Model):
     first_admitted: Optional[datetime] = None
     finished: Optional[datetime] = None
     idle_since: Optional[datetime] = None
+    growing_since: Optional[datetime] = None
     not_before: Optional[datetime] = None
     stop: Optional[JobStop] = None
     stop_asked: Optional[datetime] = None
@@ -365,6 +367,7 @@ class Job(Model):
     exit_code: Optional[int] = None
     ledger: Optional[Dict[str, int]] = None
     rerun_of: Optional[str] = None
+    guest_of: Optional[str] = None
     warnings: Optional[List[str]] = None
 
 
@@ -378,6 +381,7 @@ class JobSpec(Model):
     workspace: Optional[str] = None
     queue: Optional[str] = None
     priority: Optional[int] = None
+    cluster: Optional[str] = None
     image: Optional[str] = None
     head: Optional[HeadSpec] = None
     workers: Optional[List[WorkerGroup]] = None
@@ -453,6 +457,7 @@ class Node(Model):
     generation: Optional[int] = None
     desired: Optional[NodeDesired] = None
     stop_driver: Optional[bool] = None
+    leaving: Optional[bool] = None
     status: Optional[AgentStatus] = None
     fact: Optional[ProviderFact] = None
     port_base: Optional[int] = None
@@ -600,6 +605,14 @@ class RetryPolicy(Model):
     user: Optional[int] = None
     backoff: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
     max_backoff: Optional[Union[float, str]] = None  # seconds, or text such as 1h30m
+
+
+@dataclass
+class ScaleInput(Model):
+    """Body of scaleCluster."""
+
+    count: int
+    group: Optional[str] = None
 
 
 @dataclass

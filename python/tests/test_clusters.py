@@ -58,6 +58,10 @@ def test_names_are_found_listed_and_deleted(fake, client):
     assert [one.spec.name for one in client.clusters()] == ["team"] and fake.requests[-1].query == ""
     client.clusters(ended=True)
     assert fake.requests[-1].query == "ended=true"
+    fake.on("POST", "/v1/clusters/team/scale", lambda r: r.reply(job("running"), 202))
+    assert client.scale_cluster("team", 4).id == "j-1" and fake.requests[-1].json == {"count": 4}
+    client.scale_cluster("team", 4, group="gpu")
+    assert fake.requests[-1].json == {"count": 4, "group": "gpu"}
     assert client.delete_cluster("team").id == "j-1"
     with pytest.raises(heliostat.Conflict) as taken:
         client.create_cluster("team", wait=False)

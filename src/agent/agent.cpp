@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view kVersion = "0.1.0";
 constexpr Duration kChildLook = 50ms;  ///< until the children of `ray start` are found
 constexpr int kDriverLooks = 100;      ///< then it runs on another node
+constexpr Duration kDrainAgain = 5s;
 constexpr Duration kUsageEvery = 5s;
 constexpr Duration kDiskEvery = 10s;
 constexpr Duration kMemoryEvery = 1s;
@@ -92,12 +93,15 @@ bool is_terminal(std::string_view status) { return status == "SUCCEEDED" || stat
 }  // namespace
 
 std::vector<LocalLog> local_logs(const std::string& work_dir) {
-  return {{work_dir + "/agent.jsonl", "agent", "agent"}, {work_dir + "/ray_start.log", "ray_start.log", "ray"}};
+  return {{work_dir + "/agent.jsonl", "agent", "agent"},
+          {work_dir + "/drain.log", "drain.log", "agent"},
+          {work_dir + "/ray_start.log", "ray_start.log", "ray"}};
 }
 
 ShipperOptions shipper_options(const model::Assignment& assignment) {
-  return {.temp_dir = assignment.temp_dir,
+  return {.temp_dir = assignment.submitter ? assignment.head_temp_dir : assignment.temp_dir,
           .submission_id = assignment.driver ? assignment.driver->submission_id : assignment.attempt.value,
+          .driver_only = assignment.submitter,
           .locals = local_logs(assignment.work_dir),
           .log_limit = assignment.log_limit};
 }
@@ -112,7 +116,9 @@ Agent::Agent(NodeFiles files, bool first_of_namespace)
       machine_(files_.assignment.node, std::string(kVersion), first_journal(files_.assignment)),
       usage_(processes_, files_.assignment.cgroup, {work_dir_, files_.assignment.temp_dir}) {
   written_journal_ = machine_.journal();
-  auto command = ray::start_command(start_spec(files_.assignment));
+  const bool submitter = files_.assignment.submitter;
+  auto command = submitter ? fail(ErrorCode::precondition_failed, "this job runs in a long-lived cluster; use the cluster's nodes")
+                           : ray::start_command(start_spec(files_.assignment));
   if (command) {
     command_ = std::move(*command);
   } else {
@@ -143,6 +149,7 @@ Agent::Agent(NodeFiles files, bool first_of_namespace)
                                                        wake();
                                                      });
                                                    }});
+  if (submitter) pump_->expect_session();
   cluster_ = std::make_unique<ClusterWatch>(
       http_, files_.assignment,
       [this](ClusterView view) { brain_.post([this, view = std::move(view)]() mutable { cluster_seen(std::move(view)); }); },
@@ -250,7 +257,8 @@ void Agent::refresh() {
   look_for_oom();
   if (something_fell && !machine_.status().fault) facts_.start_log_tail = start_log_tail();
   // Looking at them all costs: only on the way down it matters.
-  if (something_fell || facts_.disk_full || going_down()) facts_.processes_left = processes_.any();
+  if (something_fell || facts_.disk_full || going_down())
+    facts_.processes_left = processes_.any() || (leash_ && facts_.driver_process && facts_.driver_process->running);
 }
 
 bool Agent::look_for_oom() {
@@ -349,12 +357,7 @@ void Agent::execute(const node::action::StartRay&) {
       if (!made) problem = made.error().message();
     }
     if (auto made = proc::make_folders(files_.assignment.temp_dir); !made) problem = made.error().message();
-    // What all attempts of the job share.
-    for (const char* name : {"HELIOSTAT_OUTPUT_DIR", "HELIOSTAT_CHECKPOINT_DIR"}) {
-      const auto folder = files_.assignment.env.find(name);
-      if (folder == files_.assignment.env.end()) continue;
-      if (auto made = proc::make_folders(folder->second); !made) problem = made.error().message();
-    }
+    if (auto made = make_shared_folders(); !made) problem = made.error().message();
   }
   if (command_ && problem.empty()) {
     auto started = proc::spawn(loop_, {.argv = command_->argv, .env = command_->env, .cwd = work_dir_, .stdout_file = start_log_},
@@ -372,6 +375,15 @@ void Agent::execute(const node::action::StartRay&) {
   append_line(start_log_, problem);
   facts_.ray_start = node::ProcessFact{.running = false, .exit_code = 127};
   brain_.post([this] { wake(); });
+}
+
+/// What all attempts of the job share.
+Result<void> Agent::make_shared_folders() {
+  for (const char* name : {"HELIOSTAT_OUTPUT_DIR", "HELIOSTAT_CHECKPOINT_DIR"}) {
+    const auto folder = files_.assignment.env.find(name);
+    if (folder != files_.assignment.env.end()) HELIO_CHECK_OK(proc::make_folders(folder->second));
+  }
+  return {};
 }
 
 void Agent::ray_start_ended(proc::ExitStatus status) {
@@ -436,9 +448,40 @@ void Agent::execute(const node::action::SignalRay& action) {
   if (auto sent = ray_start_->signal(action.signal); !sent) log::info("ray start: {}", sent.error().text());
 }
 
+void Agent::execute(const node::action::DrainNode& action) {
+  const auto row = std::ranges::find(node_of_ray_id_, action.node.value, &std::pair<const std::string, std::string>::second);
+  if (!command_ || row == node_of_ray_id_.end() || going_down()) return;
+  event("drain", action.node.value);
+  const model::Assignment& a = files_.assignment;
+  const auto again = [this, action](const std::string& why) {
+    event("drain", fmt::format("{}: {}; once more", action.node.value, why));
+    brain_.after(kDrainAgain, [this, action] {
+      const auto& alive = facts_.rows_alive;
+      if (std::ranges::find(alive, action.node) != alive.end()) execute(action);
+    });
+  };
+  // As for a preemption: it is always accepted, and what is lost with the node is not charged to the retries of its tasks.
+  auto started = proc::spawn(
+      loop_,
+      {.argv = {a.prefix + "/bin/ray", "drain-node", "--address", fmt::format("{}:{}", a.address, ray::Ports{a.port_base}.gcs()),
+                "--node-id", row->first, "--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "the cluster was made smaller",
+                "--deadline-remaining-seconds", "31536000"},
+       .env = command_->exec_env,
+       .cwd = work_dir_,
+       .stdout_file = work_dir_ + "/drain.log"},
+      [this, again](proc::ExitStatus status) {
+        brain_.post([again, code = status.code] {
+          if (code != 0) again(fmt::format("ray drain-node ended with {}", code));
+        });
+      });
+  if (!started) return again(started.error().message());
+  drains_[action.node] = std::move(*started);
+}
+
 void Agent::execute(const node::action::KillAll&) {
   event("kill_all", "ending every process of the node");
   processes_.kill_all();
+  if (leash_) leash_->cut();
   if (ray_start_) static_cast<void>(ray_start_->signal(SIGKILL));  // also where it has lost its tag; gone already is fine
 }
 
@@ -528,7 +571,29 @@ void Agent::execute(const node::action::SubmitDriver&) {
   facts_.post = node::Facts::Post::pending;
   facts_.post_error.clear();
   facts_.driver_absent = false;
-  http_.post([this, spec = *driver] { cluster_->submit(spec); });
+  model::DriverSpec spec = *driver;
+  if (machine_.assignment().submitter) {
+    if (auto taken = take_on_leash(spec); !taken) {
+      return brain_.post([this, why = taken.error().message()] { submit_answered({node::Facts::Post::refused, true, why}); });
+    }
+  }
+  http_.post([this, spec = std::move(spec)] { cluster_->submit(spec); });
+}
+
+Result<void> Agent::take_on_leash(model::DriverSpec& driver) {
+  HELIO_CHECK_OK(make_shared_folders());
+  if (!leash_) {
+    HELIO_TRY(leash, Leash::hold(files_.assignment.temp_dir, [this](bool held) {
+                brain_.post([this, held] {
+                  facts_.driver_process = node::ProcessFact{.running = held, .exit_code = {}};
+                  if (!held) http_.post([this] { cluster_->poke(); });
+                  wake();
+                });
+              }));
+    leash_ = std::move(leash);
+  }
+  driver.entrypoint = leash_->wrap(driver.entrypoint);
+  return {};
 }
 
 void Agent::submit_answered(const PostResult& result) {
@@ -543,6 +608,7 @@ void Agent::submit_answered(const PostResult& result) {
 void Agent::execute(const node::action::StopDriver& action) {
   event("stop_driver", action.kill ? "SIGKILL: it did not stop within its grace" : "asking Ray to stop it");
   if (!action.kill) return http_.post([this] { cluster_->stop_driver(); });
+  if (leash_) return leash_->cut();
   const auto driver = watched_.find(Watched::driver);
   if (driver != watched_.end()) NodeProcesses::kill_session(driver->second->pid());
 }

@@ -5,6 +5,7 @@
 #include "agent/cluster_watch.h"
 #include "agent/daemon_link.h"
 #include "agent/exec.h"
+#include "agent/leash.h"
 #include "agent/log_pump.h"
 #include "agent/node_dir.h"
 #include "agent/node_processes.h"
@@ -54,12 +55,16 @@ class Agent {
   void execute(const node::action::AnnounceSubmit&);
   void execute(const node::action::SubmitDriver&);
   void execute(const node::action::SignalRay&);
+  void execute(const node::action::DrainNode&);
   void execute(const node::action::KillAll&);
   void execute(const node::action::WatchCluster&);
   void execute(const node::action::WatchGcsPort&);
   void execute(const node::action::FinishStreams&);
   void execute(const node::action::Exit&);
 
+  Result<void> make_shared_folders();
+  /// The driver of a submitter, on its leash.
+  Result<void> take_on_leash(model::DriverSpec& driver);
   void ray_start_ended(proc::ExitStatus status);
   void find_children();
   void find_driver();
@@ -100,6 +105,7 @@ class Agent {
   Timestamp oom_looked_ = SystemClock::instance().now();
   node::Journal written_journal_;
   std::shared_ptr<proc::Process> ray_start_;
+  std::map<NodeId, std::shared_ptr<proc::Process>> drains_;  ///< commands that ask Ray to drain a node
   std::map<Watched, std::shared_ptr<proc::Process>> watched_;
   std::map<std::string, std::string> node_of_ray_id_;
   Duration gcs_every_{0};
@@ -129,6 +135,7 @@ class Agent {
   std::unique_ptr<ClientServer> client_server_;  ///< brain's
   std::unique_ptr<LogPump> pump_;
   std::unique_ptr<ClusterWatch> cluster_;
+  std::unique_ptr<Leash> leash_;  ///< brain's; of a submitter, from its submission on
   rt::SerialExecutor meter_{"helio-meter"};
   rt::SerialExecutor http_{"helio-http"};
   rt::SerialExecutor brain_{"helio-brain"};

@@ -44,9 +44,11 @@ void ClusterWatch::schedule() {
 
 bool ClusterWatch::open() {
   if (jobs_ && nodes_ && agent_ && activity_) return true;
-  const ray::Ports ports{assignment_.port_base};
+  const bool ours = !assignment_.submitter;
+  const ray::Ports ports{ours ? assignment_.port_base : assignment_.head_port_base};
   const ray::Endpoint dashboard{fmt::format("http://127.0.0.1:{}", ports.dashboard()), assignment_.ray_token_file};
-  const ray::Endpoint agent{fmt::format("http://{}:{}", assignment_.address, ports.agent_http()), assignment_.ray_token_file};
+  const ray::Endpoint agent{fmt::format("http://{}:{}", ours ? assignment_.address : assignment_.head_address, ports.agent_http()),
+                            assignment_.ray_token_file};
   auto jobs = ray::JobsClient::create(dashboard);
   auto nodes = ray::NodesClient::create(dashboard);
   auto own = ray::AgentClient::create(agent);
@@ -78,7 +80,7 @@ void ClusterWatch::ask() {
     const MonoTime now = SystemClock::instance().mono();
     const bool complete = alive_ >= static_cast<std::size_t>(assignment_.nodes);
     const Duration wait = complete ? kRowsEvery : head_agent_up_ ? Duration{0} : kRowsEarly;
-    if (every_ >= kRowsEvery || !rows_at_ || now - *rows_at_ >= wait) {
+    if (!assignment_.submitter && (every_ >= kRowsEvery || !rows_at_ || now - *rows_at_ >= wait)) {
       if (auto rows = nodes_->rows()) {
         rows_at_ = now;
         alive_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// Asks the head's own cluster: does it answer, who is in it, how is the driver. Blocking HTTP on a thread of its own.
+// Asks the head's own cluster, or the one that a submitter is sent to: does it answer, who is in it, how is the driver. Blocking HTTP on a
+// thread of its own.
 
 #include "base/executor.h"
 #include "model/agent_protocol.h"

@@ -101,7 +101,8 @@ bool LogShipper::scan_folder(const std::string& folder) {
   };
   std::vector<Found> found;
   for (const std::string& name : names_in(folder)) {
-    if (auto log = ray::classify_log(name, options_.submission_id)) found.push_back({folder + "/" + name, std::move(*log)});
+    auto log = ray::classify_log(name, options_.submission_id);
+    if (log && (!options_.driver_only || log->stream == "driver")) found.push_back({folder + "/" + name, std::move(*log)});
   }
   // Oldest first: the predecessors of a rotated file come before it.
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.log.rotation > b.log.rotation; });

@@ -33,6 +33,7 @@ struct LocalLog {
 struct ShipperOptions {
   std::string temp_dir;       ///< session folders are found below it
   std::string submission_id;  ///< its driver log becomes stream "driver"
+  bool driver_only = false;   ///< the other logs of the session are not this node's
   std::vector<LocalLog> locals;
   Bytes log_limit;  ///< of an attempt; a stream's share is cut from it. 0: none
 };

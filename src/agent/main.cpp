@@ -1,6 +1,7 @@
-// helio-agent --node-dir DIR [--harvest]: the first process of one node.
+// helio-agent --node-dir DIR [--harvest]: the first process of one node. …/leash LINE: the driver of a submitter.
 
 #include "agent/agent.h"
+#include "agent/leash.h"
 #include "base/log.h"
 #include "proc/namespaces.h"
 
@@ -29,6 +30,7 @@ constexpr int kUsage = 2;
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && helio::agent::is_on_leash(argv[0])) return helio::agent::run_on_leash(argv[0], argv[1]);
   std::string node_dir;
   bool harvest = false;
   for (int i = 1; i < argc; ++i) {

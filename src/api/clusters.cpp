@@ -29,6 +29,12 @@ Result<net::Response> get(Context& context, Call& call) {
   return net::Response::json(200, std::move(text));
 }
 
+Result<net::Response> scale(Context& context, Call& call) {
+  HELIO_TRY(input, call.body<ScaleInput>());
+  HELIO_TRY(job, context.jobs.scale(call.caller, call.job(), {std::move(input.group), input.count}));
+  return reply(job, 202);
+}
+
 Result<net::Response> remove(Context& context, Call& call) {
   HELIO_TRY(job, context.jobs.stop(call.caller, call.job(), model::StopReason::user));
   return reply(job, 202);
@@ -76,6 +82,18 @@ void add_cluster_routes(Routes& routes) {
                     "application/json",
                     false,
                     get});
+  routes.push_back({"POST",
+                    "/v1/clusters/{cluster}/scale",
+                    "scaleCluster",
+                    "Ask for another number of workers: more come when there is room; of fewer, the last leave when their work has ended",
+                    Access{Verb::stop, Kind::job, true},
+                    {workspace},
+                    schema_of<ScaleInput>,
+                    202,
+                    schema_of<Job>,
+                    "application/json",
+                    false,
+                    scale});
   routes.push_back({"DELETE",
                     "/v1/clusters/{cluster}",
                     "deleteCluster",

@@ -10,6 +10,7 @@ BOOST_DESCRIBE_STRUCT(PreviewView, (), (spec, gang, total, warnings, starts_now,
 BOOST_DESCRIBE_STRUCT(ClusterInput, (),
                       (name, workspace, queue, priority, image, head, workers, env, mounts, retries, limits, retention, labels, log_limit,
                        disk_limit))
+BOOST_DESCRIBE_STRUCT(ScaleInput, (), (group, count))
 BOOST_DESCRIBE_STRUCT(ExplanationView, (), (job, state, reason, position, ahead, constraint, would_help, lines))
 BOOST_DESCRIBE_STRUCT(EventView, (), (revision, at, actor, type, message, kind, id, workspace, job, data))
 BOOST_DESCRIBE_STRUCT(StreamView, (), (attempt, node, stream, kind, size, durable, first_at, last_at, ended, sealed, stored))
@@ -88,6 +89,7 @@ json::Value node_schema(json::Schemas& schemas) {
 
 HELIO_JSON_DEFINE(helio::api::PreviewView)
 HELIO_JSON_DEFINE(helio::api::ClusterInput)
+HELIO_JSON_DEFINE(helio::api::ScaleInput)
 HELIO_JSON_DEFINE(helio::api::ExplanationView)
 HELIO_JSON_DEFINE(helio::api::EventView)
 HELIO_JSON_DEFINE(helio::api::StreamView)

@@ -47,6 +47,13 @@ struct ClusterInput {
 };
 model::JobSpec spec_of(ClusterInput input);
 
+/// Body of POST /v1/clusters/{cluster}/scale.
+struct ScaleInput {
+  static constexpr std::array kRequired{std::string_view("count")};
+  std::optional<std::string> group;  ///< of workers; may be left out where there is one
+  std::int32_t count = 0;            ///< workers that it shall have
+};
+
 struct ExplanationView {
   JobId job;
   model::JobState state = model::JobState::queued;
@@ -212,6 +219,7 @@ struct ProblemView {
 
 HELIO_JSON(helio::api::PreviewView)
 HELIO_JSON(helio::api::ClusterInput)
+HELIO_JSON(helio::api::ScaleInput)
 HELIO_JSON(helio::api::ExplanationView)
 HELIO_JSON(helio::api::EventView)
 HELIO_JSON(helio::api::StreamView)

@@ -1,4 +1,4 @@
-// cluster: long-lived clusters by their names: create, list, show, connect, delete.
+// cluster: long-lived clusters by their names: create, list, show, scale, connect, delete.
 
 #include "base/rng.h"
 #include "cli/api_client.h"
@@ -130,6 +130,28 @@ Result<int> show(const Context& context, const std::string& name) {
   return 0;
 }
 
+struct ScaleFlags {
+  std::string name;
+  std::int32_t count = 0;
+  std::string group;
+};
+
+Result<int> scale(const Context& context, const ScaleFlags& flags) {
+  HELIO_TRY(api, ApiClient::connect(context));
+  json::Object body{{"count", flags.count}};
+  if (!flags.group.empty()) body["group"] = flags.group;
+  HELIO_TRY(reply, api->send("POST", target(flags.name) + "/scale", body));
+  if (context.output() != Output::table) {
+    print_document(context, reply);
+    return 0;
+  }
+  HELIO_TRY(job, json::decode<model::Job>(reply, json::Unknown::ignore));
+  fmt::print("{}  {}\n", flags.name, shape_of(job.spec));
+  say(fmt::format("more workers come when there is room; of fewer, the last leave when their work has ended: helio cluster show {}",
+                  flags.name));
+  return 0;
+}
+
 Result<int> remove(const Context& context, const std::vector<std::string>& names, bool and_wait) {
   HELIO_TRY(api, ApiClient::connect(context));
   for (const std::string& name : names) HELIO_CHECK_OK(api->get(target(name)));  // all of them, before one is touched
@@ -154,7 +176,7 @@ Result<int> remove(const Context& context, const std::vector<std::string>& names
 }  // namespace
 
 void add_cluster_commands(CLI::App& app, Context& context) {
-  CLI::App* clusters = app.add_subcommand("cluster", "long-lived clusters: create, list, show, connect, delete")->alias("clusters");
+  CLI::App* clusters = app.add_subcommand("cluster", "long-lived clusters: create, list, show, scale, connect, delete")->alias("clusters");
   clusters->callback([&context, clusters] {
     if (clusters->get_subcommands().empty()) context.action = [&context] { return list(context, false); };
   });
@@ -178,6 +200,13 @@ void add_cluster_commands(CLI::App& app, Context& context) {
   CLI::App* show_command = clusters->add_subcommand("show", "one: its state, and how to get in");
   show_command->add_option("name", *shown)->required();
   show_command->callback([&context, shown] { context.action = [&context, shown] { return show(context, *shown); }; });
+
+  const auto scaled = std::make_shared<ScaleFlags>();
+  CLI::App* scale_command = clusters->add_subcommand("scale", "ask for another number of workers");
+  scale_command->add_option("name", scaled->name)->required();
+  scale_command->add_option("workers", scaled->count, "how many it shall have")->required();
+  scale_command->add_option("--group", scaled->group, "which group of workers, where there are several");
+  scale_command->callback([&context, scaled] { context.action = [&context, scaled] { return scale(context, *scaled); }; });
 
   add_connect_command(*clusters, context);
 

@@ -78,7 +78,7 @@ void show_attempt(const model::Attempt& attempt) {
   if (attempt.verdict) {
     fmt::print("  verdict  {} ({}): {}\n", attempt.verdict->cause, json::enum_name(attempt.verdict->charged_to), attempt.verdict->message);
     for (const model::Evidence& evidence : attempt.verdict->evidence) {
-      fmt::print("  seen in  {}: {}\n", evidence.source, one_line(evidence.text, 160));
+      fmt::print("  seen in  {}: {}\n", evidence.source, last_part(evidence.text, 160));
     }
     if (!attempt.verdict->decision.empty()) fmt::print("  policy   {}\n", attempt.verdict->decision);
   }
@@ -114,7 +114,8 @@ Result<int> show(const Context& context, const std::string& what) {
   fmt::print("{}  {}\n", job.id.value, job.spec.name);
   fmt::print("  state    {}{}\n", json::enum_name(job.state), job.reason.empty() ? "" : ": " + job.reason);
   fmt::print("  made     {} by {}{}\n", clock_text(job.created), job.owner, job.rerun_of ? ", again of " + job.rerun_of->value : "");
-  fmt::print("  shape    {} nodes on image {}, priority {}\n", shape_of(job.spec), job.spec.image, job.spec.priority);
+  fmt::print("  shape    {}{} on image {}, priority {}\n", shape_of(job.spec), job.spec.cluster ? "" : " nodes", job.spec.image,
+             job.spec.priority);
   if (job.finished) {
     fmt::print("  ended    {} after {}, exit code {}\n", clock_text(*job.finished), stage_time(*job.finished - job.created),
                exit_code_of(job));

@@ -36,15 +36,6 @@ const MarkText* mark_text(std::string_view mark) {
   return found == kMarks.end() ? nullptr : found;
 }
 
-/// The end of a text, where programs say what went wrong, as one line of about so many bytes.
-std::string last_part(std::string_view text, std::size_t width) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  if (text.size() <= width) return one_line(text, width);
-  text.remove_prefix(text.size() - width);
-  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xC0U) == 0x80U) text.remove_prefix(1);
-  return "…" + one_line(text, width);
-}
-
 std::string spaced(std::string_view name) {
   std::string out(name);
   std::ranges::replace(out, '_', ' ');
@@ -60,6 +51,14 @@ int entrypoint_code(const model::Job& job) {
 
 }  // namespace
 
+std::string last_part(std::string_view text, std::size_t width) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.size() <= width) return one_line(text, width);
+  text.remove_prefix(text.size() - width);
+  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xC0U) == 0x80U) text.remove_prefix(1);
+  return "…" + one_line(text, width);
+}
+
 int exit_code_of(const model::Job& job) {
   const std::string cause = job.verdict ? job.verdict->cause : std::string();
   if (job.state == model::JobState::succeeded) return 0;
@@ -71,6 +70,7 @@ int exit_code_of(const model::Job& job) {
 }
 
 std::string shape_of(const model::JobSpec& spec) {
+  if (spec.cluster) return "in " + *spec.cluster;
   std::int64_t workers = 0;
   for (const model::WorkerGroup& group : spec.workers) workers += group.count;
   return fmt::format("1+{}", workers);

@@ -16,7 +16,10 @@ int exit_code_of(const model::Job& job);
 /// "Ray's GCS up" for the mark gcs_up; unknown marks by their own name.
 std::string mark_label(std::string_view mark);
 
-/// Nodes, as "1+2": the head and its workers.
+/// The end of a text, where programs say what went wrong, as one line of about so many bytes.
+std::string last_part(std::string_view text, std::size_t width);
+
+/// Nodes, as "1+2": the head and its workers; "in NAME" of a long-lived cluster.
 std::string shape_of(const model::JobSpec& spec);
 
 struct Stage {

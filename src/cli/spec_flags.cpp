@@ -316,6 +316,7 @@ Result<json::Object> build_cluster_spec(const SpecFlags& flags, const Environmen
 Result<json::Object> build_spec(const SpecFlags& flags, const std::vector<std::string>& argv, const Environment& environment) {
   HELIO_TRY(spec, build_cluster_spec(flags, environment));
   set_text(spec, "completion", flags.completion);
+  set_text(spec, "cluster", flags.cluster);
   HELIO_CHECK_OK(apply_requirements(flags, spec));
   HELIO_CHECK_OK(apply_runtime_env(flags, spec));
   HELIO_CHECK_OK(apply_entrypoint(flags, argv, spec));

@@ -13,6 +13,7 @@ namespace helio::cli {
 struct SpecFlags {
   std::string file;  ///< job file, YAML or JSON; flags win over it
   std::string name;
+  std::string cluster;  ///< long-lived cluster to run in
   std::string image;
   std::vector<std::string> workers;  ///< N, N:FLAVOR or name=…,count=…,flavor=…
   std::string head_flavor;

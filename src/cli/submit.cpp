@@ -140,8 +140,10 @@ Result<model::Job> post(ApiClient& api, const json::Object& spec) {
 void announce(const model::Job& job) {
   std::int64_t workers = 0;
   for (const model::WorkerGroup& group : job.spec.workers) workers += group.count;
-  say(fmt::format("{}  {}: 1 head{} on image {}", job.id.value, job.spec.name,
-                  workers == 0 ? "" : fmt::format(" + {} worker{}", workers, workers == 1 ? "" : "s"), job.spec.image));
+  const std::string nodes =
+      job.spec.cluster ? "in cluster " + *job.spec.cluster
+                       : fmt::format("1 head{}", workers == 0 ? "" : fmt::format(" + {} worker{}", workers, workers == 1 ? "" : "s"));
+  say(fmt::format("{}  {}: {} on image {}", job.id.value, job.spec.name, nodes, job.spec.image));
   for (const std::string& warning : job.warnings) say("warning   " + warning);
 }
 
@@ -183,6 +185,7 @@ Result<int> run(const Context& context, const SubmitFlags& flags) {
 }
 
 void add_entrypoint_options(CLI::App& command, SpecFlags& f) {
+  command.add_option("--cluster", f.cluster, "long-lived cluster to run in, instead of one of the job's own")->group("Shape");
   command.add_option("--num-cpus", f.num_cpus, "CPUs that the entrypoint asks Ray for: places it on a worker")->group("Shape");
   command.add_option("--num-gpus", f.num_gpus, "GPUs that the entrypoint asks Ray for")->group("Shape");
   command.add_option("--memory", f.memory, "memory that the entrypoint asks Ray for, such as 2GiB")->group("Shape");

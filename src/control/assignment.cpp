@@ -26,6 +26,7 @@ struct Rows {
   model::Cluster cluster;
   model::Image image;
   StoredPlan plan;
+  std::optional<StoredPlan> cluster_head;  ///< of the long-lived cluster that the job runs in
 };
 
 Result<Rows> load(store::ReadTx& tx, const NodeId& id) {
@@ -43,6 +44,11 @@ Result<Rows> load(store::ReadTx& tx, const NodeId& id) {
   rows.image = std::move(image);
   HELIO_TRY(plan, tx.get<StoredPlan>(id.value));
   rows.plan = std::move(plan);
+  if (rows.attempt.guest_of) {
+    HELIO_TRY(theirs, tx.get<model::Attempt>(rows.attempt.guest_of->value));
+    HELIO_TRY(head, tx.get<StoredPlan>(theirs.placement.front().node.value));
+    rows.cluster_head = std::move(head);
+  }
   return rows;
 }
 
@@ -86,7 +92,25 @@ void add_ranks(const Rows& rows, std::map<std::string, std::string>& env) {
   env["MASTER_PORT"] = std::to_string(kMasterPort);
 }
 
+/// What is the job's, wherever it runs.
+void add_job(const Rows& rows, const AssignmentContext& context, std::map<std::string, std::string>& env) {
+  const model::JobSpec& spec = rows.job.spec;
+  env["HELIOSTAT_JOB_ID"] = rows.job.id.value;
+  env["HELIOSTAT_ATTEMPT"] = std::to_string(rows.attempt.number);
+  env["HELIOSTAT_WORKSPACE"] = spec.workspace;
+  env["HELIOSTAT_QUEUE"] = spec.queue;
+  env["HELIOSTAT_CHECKPOINT_DIR"] = context.home.job_checkpoints(rows.job.id.value);
+  env["HELIOSTAT_OUTPUT_DIR"] = context.home.job_outputs(rows.job.id.value);
+  env["HELIOSTAT_TENSORBOARD_DIR"] = context.home.job_outputs(rows.job.id.value) + "/tensorboard";
+  env["HELIOSTAT_GRACE_SECONDS"] = std::to_string(std::chrono::ceil<std::chrono::seconds>(spec.limits.stop_grace.d).count());
+  if (spec.limits.total.d > Duration(0) && rows.job.first_admitted) {
+    env["HELIOSTAT_DEADLINE"] = std::to_string((*rows.job.first_admitted + spec.limits.total.d).us / 1'000'000);
+  }
+}
+
 void add_platform(const Rows& rows, const AssignmentContext& context, std::map<std::string, std::string>& env) {
+  add_job(rows, context, env);
+  if (rows.cluster_head) return;  // the rest is the cluster's, whose processes have it
   add_ranks(rows, env);
   if (!context.interface.empty()) {
     env.try_emplace("NCCL_SOCKET_IFNAME", context.interface);  // a job that names one knows better
@@ -98,27 +122,16 @@ void add_platform(const Rows& rows, const AssignmentContext& context, std::map<s
 
   const model::JobSpec& spec = rows.job.spec;
   const auto nodes = static_cast<std::int64_t>(rows.attempt.placement.size());
-  env["HELIOSTAT_JOB_ID"] = rows.job.id.value;
   // Ray's client server, which a long-lived cluster always has, forks for each client, and what gRPC does in the child can crash it.
   if (spec.type == model::JobType::cluster) env.try_emplace("GRPC_ENABLE_FORK_SUPPORT", "false");
   // Ray's own is refused without the cluster's token.
   if (!context.url.empty()) env["RAY_OVERRIDE_DASHBOARD_URL"] = fmt::format("{}/jobs/{}/dashboard/", context.url, rows.job.id.value);
-  env["HELIOSTAT_ATTEMPT"] = std::to_string(rows.attempt.number);
-  env["HELIOSTAT_WORKSPACE"] = spec.workspace;
-  env["HELIOSTAT_QUEUE"] = spec.queue;
   env["HELIOSTAT_NUM_NODES"] = std::to_string(nodes);
   env["HELIOSTAT_NUM_WORKERS"] = std::to_string(nodes - 1);
   env["HELIOSTAT_NODE_ID"] = rows.node.id.value;
   env["HELIOSTAT_NODE_INDEX"] = std::to_string(rows.node.index);
   env["HELIOSTAT_NODE_GROUP"] = rows.node.placement.group;
   env["HELIOSTAT_GPUS_PER_NODE"] = std::to_string(rows.node.placement.resources.gpus);
-  env["HELIOSTAT_CHECKPOINT_DIR"] = context.home.job_checkpoints(rows.job.id.value);
-  env["HELIOSTAT_OUTPUT_DIR"] = context.home.job_outputs(rows.job.id.value);
-  env["HELIOSTAT_TENSORBOARD_DIR"] = context.home.job_outputs(rows.job.id.value) + "/tensorboard";
-  env["HELIOSTAT_GRACE_SECONDS"] = std::to_string(std::chrono::ceil<std::chrono::seconds>(spec.limits.stop_grace.d).count());
-  if (spec.limits.total.d > Duration(0) && rows.job.first_admitted) {
-    env["HELIOSTAT_DEADLINE"] = std::to_string((*rows.job.first_admitted + spec.limits.total.d).us / 1'000'000);
-  }
 }
 
 Result<std::map<std::string, std::string>> environment(store::ReadTx& tx, const Rows& rows, const AssignmentContext& context) {
@@ -229,6 +242,23 @@ model::DriverSpec driver(const Rows& rows, const AssignmentContext& context) {
   return out;
 }
 
+/// A submitter has no Ray: the variables of the job go with its driver, whose own count more, and the way to the cluster stands in the
+/// places of the head.
+void make_submitter(const Rows& rows, model::Assignment& out) {
+  out.submitter = true;
+  out.head_temp_dir = rows.cluster_head->temp_dir;
+  out.head_address = rows.cluster_head->address;
+  out.head_port_base = rows.cluster_head->port_base;
+  std::optional<json::Object>& runtime_env = out.driver->runtime_env;
+  if (!runtime_env) runtime_env.emplace();
+  json::Object vars;
+  for (const auto& [name, value] : out.env) vars[name] = value;
+  if (const json::Value* own = runtime_env->if_contains("env_vars"); own != nullptr && own->is_object()) {
+    for (const auto& [name, value] : own->get_object()) vars[name] = value;
+  }
+  (*runtime_env)["env_vars"] = std::move(vars);
+}
+
 }  // namespace
 
 std::string shell_quote(const std::string& word) {
@@ -282,16 +312,26 @@ Result<model::Assignment> build_assignment(store::ReadTx& tx, const AssignmentCo
   out.nodes = rows.cluster.nodes;
   out.ray_node_tag = rows.node.id.value;
   out.group = rows.node.placement.group;
-  add_logical(rows, out);
+  if (!rows.cluster_head) add_logical(rows, out);
   HELIO_TRY(env, environment(tx, rows, context));
   out.env = std::move(env);
   out.ray = rows.job.spec.ray;
   out.stop_grace = rows.job.spec.limits.stop_grace;
   const bool is_cluster = rows.job.spec.type == model::JobType::cluster;
   if (head && !is_cluster) out.driver = driver(rows, context);
+  if (rows.cluster_head) make_submitter(rows, out);
   const Duration idle = rows.job.spec.limits.idle.value_or(Span{0s}).d;
   if (head && is_cluster && idle > Duration(0)) out.watch_idle.d = std::clamp<Duration>(idle / 6, kLookMost, kLookLeast);
   out.stop_driver = head && rows.node.stop_driver;
+  out.leaving = rows.node.leaving;
+  if (head && is_cluster) {
+    store::ListQuery of_cluster;
+    of_cluster.parent = rows.cluster.id.value;
+    HELIO_TRY(nodes, tx.list<model::Node>(of_cluster));
+    for (const model::Node& node : nodes.items) {
+      if (node.leaving) out.leaving_nodes.push_back(node.id);
+    }
+  }
   const Bytes pool_disk = context.settings.pool.node_disk.n > 0 ? context.settings.pool.node_disk : kNodeDisk;
   out.disk_limit = rows.job.spec.disk_limit.n > 0 ? rows.job.spec.disk_limit : pool_disk;
   out.log_limit = rows.job.spec.log_limit;
@@ -323,7 +363,8 @@ Result<provider::NodeSpec> build_node_spec(store::Store& store, const Assignment
     HELIO_TRY(agent_token, open(tx, "node/" + id.value + "/token"));
     out.agent_token = std::move(agent_token);
     if (!assignment.ray_token_file.empty()) {
-      HELIO_TRY(ray_token, open(tx, "attempt/" + assignment.attempt.value + "/ray_token"));
+      HELIO_TRY(attempt, tx.get<model::Attempt>(assignment.attempt.value));
+      HELIO_TRY(ray_token, open(tx, "attempt/" + attempt.guest_of.value_or(attempt.id).value + "/ray_token"));
       out.ray_token = std::move(ray_token);
     }
     out.limits = node.placement.resources;

@@ -100,6 +100,7 @@ Decision settle(Draft& draft, model::Verdict verdict) {
     draft.touch(attempt, "attempt.verdict", verdict.message);
     attempt->verdict = std::move(verdict);
   }
+  if (draft.has_guests) return decision;  // they leave first: their logs are on its disks
   for (Tracked<model::Node>& node : draft.nodes) {
     if (!kept(draft, node.value, decision)) ask(draft, node, Phase::drained);
   }
@@ -109,7 +110,9 @@ Decision settle(Draft& draft, model::Verdict verdict) {
 AttemptState end_state(const model::Verdict& verdict) {
   if (verdict.cause == cause::kSucceeded) return AttemptState::succeeded;
   if (verdict.cause == cause::kStoppedUser || verdict.cause == cause::kStoppedIdle) return AttemptState::stopped;
-  if (verdict.cause == cause::kAgentDied || verdict.cause == cause::kHostReboot) return AttemptState::lost;
+  if (verdict.cause == cause::kAgentDied || verdict.cause == cause::kHostReboot || verdict.cause == cause::kClusterLost) {
+    return AttemptState::lost;
+  }
   return AttemptState::failed;
 }
 
@@ -299,6 +302,21 @@ void advance(Draft& draft, const Tracked<model::Node>& head) {
   }
 }
 
+/// What became of the long-lived cluster that the attempt was submitted to; empty while it is the same.
+std::optional<Asked> cluster_end(const Draft& draft) {
+  const model::Attempt& attempt = draft.attempt->value;
+  if (!attempt.guest_of) return std::nullopt;
+  const model::Attempt* theirs = draft.host != nullptr && draft.host->attempt ? &*draft.host->attempt : nullptr;
+  const bool same = theirs != nullptr && theirs->id == *attempt.guest_of;
+  if (same && theirs->state < AttemptState::ending) return std::nullopt;
+  const bool over = draft.host == nullptr || !draft.host->job || draft.host->job->stop != model::StopReason::none;
+  const std::string name = draft.job->value.spec.cluster.value_or("");
+  const std::string why = same && theirs->verdict ? ": " + theirs->verdict->message : std::string();
+  return Asked{std::string(over ? cause::kClusterEnded : cause::kClusterLost),
+               fmt::format("the cluster '{}' {} under the job{}", name, over ? "was ended" : "was lost", why),
+               same ? theirs->state_since : draft.now()};
+}
+
 }  // namespace
 
 AttemptFacts facts_of(const Draft& draft) {
@@ -307,12 +325,14 @@ AttemptFacts facts_of(const Draft& draft) {
   facts.stage = json::enum_name(attempt.state);
   facts.completion = draft.job->value.spec.completion;
   for (const auto& node : draft.nodes) {
+    if (node->leaving) continue;
     NodeFacts one{node->id, node->role, node->index, node->fact, node->status};
     // What a dead node's agent had left to say comes with the salvage; judge it only then.
     const bool heard_out = node->state == NodeState::gone || draft.memory(node->id).salvaged;
     if (proven_dead(node.value) && !heard_out) one.fact = {};
     facts.nodes.push_back(std::move(one));
   }
+  facts.cluster_end = cluster_end(draft);
   if (attempt.stop_asked && attempt.verdict) {
     facts.asked = Asked{attempt.verdict->cause, attempt.verdict->message, draft.marked(kAskedMark).value_or(draft.now())};
   }

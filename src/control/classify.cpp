@@ -254,6 +254,9 @@ std::optional<Verdict> classify(const AttemptFacts& facts) {
     const bool failed_before = std::ranges::any_of(roots, [&](const Candidate& root) { return root.at <= driver->at; });
     if (!all || !failed_before) return driver->verdict;
   }
+  if (facts.cluster_end && !after_teardown(facts, facts.cluster_end->at)) {
+    roots.push_back({facts.cluster_end->at, 1, plain(facts.cluster_end->cause, facts, facts.cluster_end->message)});
+  }
   if (facts.asked) roots.push_back({facts.asked->at, 0, plain(facts.asked->cause, facts, facts.asked->message)});
   const auto first = std::ranges::min_element(roots, {}, [](const Candidate& c) { return std::tuple(c.at, c.rank); });
   if (!driver || driver->verdict.cause == cause::kSucceeded) {

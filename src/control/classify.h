@@ -23,9 +23,9 @@ struct NodeFacts {
   model::AgentStatus status;
 };
 
-/// Something that we asked for ourselves: a stop or a deadline.
+/// Something that did not happen on the attempt's nodes. We ask for a stop or a deadline ourselves.
 struct Asked {
-  std::string cause;    ///< stopped.user, stopped.idle or deadline.*
+  std::string cause;    ///< stopped.user, stopped.idle, deadline.* or cluster.*
   std::string message;  ///< whole, with what to do next
   Timestamp at;
 };
@@ -35,6 +35,7 @@ struct AttemptFacts {
   model::Completion completion = model::Completion::driver;
   std::vector<NodeFacts> nodes;
   std::optional<Asked> asked;
+  std::optional<Asked> cluster_end;         ///< cluster.*: the long-lived cluster that it runs in is no more what it was
   std::optional<Timestamp> teardown_since;  ///< what happened on nodes after this is our own doing
 };
 

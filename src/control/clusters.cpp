@@ -23,7 +23,8 @@ void follow_attempt(Draft& draft) {
   }
   if (state == AttemptState::admitted) return;
   if (draft.cluster->value.state == ClusterState::requested) draft.go(ClusterState::starting, "its nodes are starting");
-  const bool lost = std::ranges::any_of(draft.nodes, [](const auto& node) { return proven_dead(node.value); });
+  if (draft.attempt->value.guest_of) return;  // a submitter has no Ray that could become ready
+  const bool lost = std::ranges::any_of(draft.nodes, [](const auto& node) { return proven_dead(node.value) && !node->leaving; });
   if (lost) {
     draft.go(ClusterState::degraded, "a node was lost");
     return;

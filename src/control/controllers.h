@@ -1,6 +1,6 @@
 #pragma once
 // One function per kind. Each looks at a draft of one aggregate, changes it, and asks for provider calls; none of them does I/O, so every
-// rule of a job's life can be tested as data. A step runs them in this order: nodes, attempts, clusters, jobs.
+// rule of a job's life can be tested as data. A step runs them in this order: nodes, resize, attempts, clusters, jobs.
 
 #include "control/classify.h"
 #include "control/draft.h"
@@ -9,6 +9,9 @@ namespace helio::control {
 
 /// States of nodes from what agents and the provider say; makes nodes, hurries the ones that shall go, and takes in proofs of death.
 void step_nodes(Draft& draft);
+/// Follows the spec of a long-lived cluster that runs: too many workers are told to leave, too few ask for room. Before step_attempt, which
+/// does not judge the end of those that leave.
+void step_resize(Draft& draft);
 /// starting → running → ending → verdict: faults, deadlines, stop. The end waits until all nodes are proven dead (or are kept for
 /// inspection) and says meanwhile what it waits for.
 void step_attempt(Draft& draft);

@@ -20,6 +20,8 @@ struct Stage {
   ManualClock clock;
   std::vector<Call> calls;
   std::optional<Duration> wake;
+  const Aggregate* host = nullptr;
+  bool has_guests = false;
 
   Stage() {
     model::Job job;
@@ -63,7 +65,10 @@ struct Stage {
     calls.clear();
     for (int i = 0; i < 20; ++i) {
       Draft draft(aggregate, JobId("j-1"), {clock.now(), clock.mono()}, deadlines, memory);
+      draft.host = host;
+      draft.has_guests = has_guests;
       step_nodes(draft);
+      step_resize(draft);
       step_attempt(draft);
       step_cluster(draft);
       step_job(draft);
@@ -329,6 +334,124 @@ TEST(Controllers, AClusterThatLosesANodeIsMadeAgain) {
   stage.dies(stage.head());
   EXPECT_EQ(stage.aggregate.job->state, JobState::restarting);
   EXPECT_FALSE(stage.aggregate.job->idle_since);
+}
+
+TEST(Controllers, AClusterWaitsForTheJobsInItBeforeItGoes) {
+  ClusterStage stage;
+  stage.has_guests = true;
+  stage.dies(stage.worker());
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::ending);
+  EXPECT_EQ(stage.head().desired, Phase::driving) << "their logs lie on its disk";
+  EXPECT_EQ(stage.worker().state, NodeState::gone) << "there is nothing of them on a worker";
+  stage.dies(stage.head());
+  EXPECT_TRUE(stage.called(Call::Kind::salvage, NodeId("j-1-1-h")));
+  EXPECT_FALSE(stage.called(Call::Kind::wipe, NodeId("j-1-1-h")));
+  stage.has_guests = false;
+  stage.run();
+  EXPECT_TRUE(stage.called(Call::Kind::wipe, NodeId("j-1-1-h")));
+}
+
+TEST(Controllers, AClusterThatShallBeSmallerLetsTheLastGoAndDoesNotCallItLost) {
+  ClusterStage stage;
+  stage.worker().placement.group = "workers";
+  stage.aggregate.job->spec.workers.push_back({"workers", 0, "small", {}, {}, std::nullopt});
+  stage.run();
+  EXPECT_TRUE(stage.worker().leaving);
+  EXPECT_EQ(stage.worker().desired, Phase::driving) << "it goes by itself, when its work is done";
+  EXPECT_EQ(stage.aggregate.cluster->nodes, 1);
+  EXPECT_EQ(stage.head().generation, 2) << "which drains it";
+  EXPECT_EQ(stage.aggregate.job->reason, "ready; w1 leaves when the work there has ended");
+  stage.dies(stage.worker());
+  EXPECT_EQ(stage.worker().state, NodeState::gone);
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running);
+  EXPECT_EQ(stage.aggregate.cluster->state, model::ClusterState::ready);
+  EXPECT_EQ(stage.aggregate.job->reason, "ready");
+}
+
+TEST(Controllers, AClusterThatShallBeLargerWaitsForRoomAndANewcomerThatFailsTakesNothingAlong) {
+  ClusterStage stage;
+  stage.worker().placement.group = "workers";
+  stage.aggregate.job->spec.workers.push_back({"workers", 2, "small", {}, {}, std::nullopt});
+  stage.run();
+  EXPECT_EQ(stage.aggregate.job->growing_since, stage.clock.now());
+  EXPECT_EQ(stage.aggregate.job->reason, "ready; waits for room for more workers");
+  EXPECT_FALSE(stage.worker().leaving);
+
+  stage.clock.advance(1s);
+  model::Node newcomer = stage.worker();
+  newcomer.id = NodeId("j-1-1-w2");
+  newcomer.index = 2;
+  newcomer.created = stage.clock.now();
+  newcomer.status = {};
+  stage.aggregate.nodes[2] = newcomer;
+  stage.aggregate.cluster->nodes = 3;
+  stage.aggregate.job->growing_since.reset();
+  stage.run();
+  EXPECT_FALSE(stage.aggregate.job->growing_since);
+  stage.dies(stage.aggregate.nodes[2]);
+  EXPECT_TRUE(stage.aggregate.nodes[2].leaving);
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running);
+  EXPECT_EQ(stage.aggregate.cluster->nodes, 2);
+  EXPECT_EQ(stage.aggregate.job->growing_since, stage.clock.now()) << "another one is tried";
+  EXPECT_EQ(stage.aggregate.job->not_before, stage.clock.now() + 30s);
+}
+
+/// A job with a submitter in a long-lived cluster.
+struct GuestStage : Stage {
+  Aggregate cluster;
+
+  GuestStage() {
+    aggregate.job->spec.cluster = "team";
+    aggregate.job->guest_of = JobId("j-9");
+    aggregate.attempt->guest_of = AttemptId("j-9-1");
+    aggregate.nodes.erase(1);
+    cluster.job.emplace();
+    cluster.job->id = JobId("j-9");
+    cluster.job->spec.name = "team";
+    cluster.job->state = JobState::running;
+    cluster.attempt.emplace();
+    cluster.attempt->id = AttemptId("j-9-1");
+    cluster.attempt->state = AttemptState::running;
+    host = &cluster;
+    driving();
+  }
+  void cluster_ends(const char* why) {
+    clock.advance(5s);
+    cluster.attempt->state = AttemptState::ending;
+    cluster.attempt->state_since = clock.now();
+    cluster.attempt->verdict.emplace();
+    cluster.attempt->verdict->message = why;
+    run();
+    dies(head());
+  }
+};
+
+TEST(Controllers, AJobWhoseClusterIsLostIsRetriedWhenThatIsBack) {
+  GuestStage stage;
+  EXPECT_EQ(stage.aggregate.job->state, JobState::running);
+  stage.cluster_ends("w1 died");
+  EXPECT_EQ(stage.aggregate.job->state, JobState::restarting);
+  EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kClusterLost);
+  EXPECT_EQ(stage.aggregate.job->verdict->message, "the cluster 'team' was lost under the job: w1 died");
+  stage.cluster.attempt.reset();
+  stage.cluster.job->state = JobState::restarting;
+  stage.cluster.job->reason = "w1 died";
+  stage.clock.advance(1min);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.job->state, JobState::queued);
+  EXPECT_EQ(stage.aggregate.job->reason, "waiting for the cluster 'team', which is restarting: w1 died");
+  stage.host = nullptr;
+  stage.run();
+  EXPECT_EQ(stage.aggregate.job->state, JobState::failed);
+  EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kClusterEnded);
+}
+
+TEST(Controllers, WhoEndsTheClusterEndsItsJobs) {
+  GuestStage stage;
+  stage.cluster.job->stop = model::StopReason::user;
+  stage.cluster_ends("stopped by request");
+  EXPECT_EQ(stage.aggregate.job->state, JobState::failed);
+  EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kClusterEnded);
 }
 
 TEST(Controllers, StopInTheQueueIsImmediate) {

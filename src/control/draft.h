@@ -78,6 +78,8 @@ class Draft {
   std::optional<Tracked<model::Cluster>> cluster;
   std::vector<Tracked<model::Node>> nodes;  ///< in order of index
   std::vector<Call> calls;
+  const Aggregate* host = nullptr;  ///< of a job in a long-lived cluster: the cluster, as long as it has not ended
+  bool has_guests = false;          ///< jobs that run in this long-lived cluster have live attempts
 
   [[nodiscard]] const JobId& id() const { return id_; }
   [[nodiscard]] Timestamp now() const { return moment_.wall; }

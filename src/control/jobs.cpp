@@ -37,11 +37,24 @@ std::string total_text(const model::Job& job) {
 
 constexpr Duration kIdleNotice = 5min;  ///< its users are told again so long before an idle cluster is shut down, or half its limit
 
+/// What is still to come of the size that was asked for.
+std::string resizing(const Draft& draft) {
+  std::vector<std::string> leaving;
+  for (const auto& node : draft.nodes) {
+    if (node->leaving && node->state != model::NodeState::gone) leaving.push_back(node_name(node->role, node->index));
+  }
+  std::string out;
+  if (draft.job->value.growing_since) out += "; waits for room for more workers";
+  if (!leaving.empty())
+    out += fmt::format("; {} leave{} when the work there has ended", fmt::join(leaving, ", "), leaving.size() == 1 ? "s" : "");
+  return out;
+}
+
 /// What a job that runs is doing. Who has a long-lived cluster is told when it will be shut down, and again shortly before.
 std::string running_reason(Draft& draft) {
   const model::Job& job = draft.job->value;
   if (job.spec.type == model::JobType::job) return "the entrypoint is running";
-  if (!job.idle_since || !job.spec.limits.idle) return "ready";
+  if (!job.idle_since || !job.spec.limits.idle) return "ready" + resizing(draft);
   const Duration limit = job.spec.limits.idle->d;
   const Duration notice = std::min(kIdleNotice, limit / 2);
   const std::string name = fmt::format("idle-notice/{}/{}", draft.attempt->value.id.value, job.idle_since->us);
@@ -49,6 +62,14 @@ std::string running_reason(Draft& draft) {
   return fmt::format("{}idle since {}; it is shut down at {} unless something runs in it (limits.idle {})",
                      soon ? "about to be shut down: " : "", format_time(*job.idle_since), format_time(*job.idle_since + limit),
                      format_duration(limit));
+}
+
+/// A job in a long-lived cluster has no place of its own to wait for.
+bool cluster_is_over(const Draft& draft) { return draft.job->value.guest_of && (draft.host == nullptr || !draft.host->job); }
+
+std::string waiting_for_cluster(const Draft& draft) {
+  const model::Job& cluster = *draft.host->job;
+  return fmt::format("waiting for the cluster '{}', which is {}: {}", cluster.spec.name, json::enum_name(cluster.state), cluster.reason);
 }
 
 void with_attempt(Draft& draft) {
@@ -68,7 +89,7 @@ void with_attempt(Draft& draft) {
   if (attempt.state == AttemptState::ending || away) {
     draft.explain(job, attempt.reason);
   } else if (job->state == JobState::starting) {
-    draft.explain(job, fmt::format("attempt {} is starting its cluster", attempt.number));
+    draft.explain(job, attempt.guest_of ? attempt.reason : fmt::format("attempt {} is starting its cluster", attempt.number));
   } else if (job->state == JobState::running) {
     draft.explain(job, running_reason(draft));
   }
@@ -79,12 +100,18 @@ void without_attempt(Draft& draft) {
   if (job->stop == StopReason::deadline) return end_without_attempt(draft, JobState::failed, cause::kDeadlineTotal, total_text(job.value));
   if (job->stop != StopReason::none) return end_without_attempt(draft, JobState::stopped, cause::kStoppedUser, "stopped before it ran");
   if (total_passed(draft)) return end_without_attempt(draft, JobState::failed, cause::kDeadlineTotal, total_text(job.value));
+  if (cluster_is_over(draft)) {
+    const std::string message = fmt::format("the cluster '{}' has ended", job->spec.cluster.value_or(""));
+    return end_without_attempt(draft, JobState::failed, cause::kClusterEnded, message);
+  }
   if (job->state == JobState::queued) {
     const Duration pending = job->spec.limits.pending.d;
     if (pending > Duration(0) && draft.passed(fmt::format("pending/{}", job->attempts), job->state_since, pending)) {
       end_without_attempt(draft, JobState::failed, cause::kDeadlinePending,
                           fmt::format("waited in the queue longer than limits.pending ({})", format_duration(pending)));
+      return;
     }
+    if (job->guest_of && draft.host->job->state != JobState::running) draft.explain(job, waiting_for_cluster(draft));
     return;
   }
   if (job->state == JobState::restarting) {

@@ -46,6 +46,7 @@ class Loop::Impl : public std::enable_shared_from_this<Impl> {
   bool round();
   void step(const JobId& id);
   void schedule();
+  void admit_guest(const JobId& id, const Aggregate& guest);
   void execute(const Call& call);
   void ensure(const NodeId& node);
   void remove(const NodeId& node);
@@ -155,7 +156,10 @@ void Loop::Impl::step(const JobId& id) {
     return;
   }
   Draft draft(*aggregate, id, moment(), deadlines_, memory_);
+  draft.has_guests = view_.has_guests(id);
+  if (aggregate->job && aggregate->job->guest_of) draft.host = view_.find(*aggregate->job->guest_of);
   step_nodes(draft);
+  step_resize(draft);
   step_attempt(draft);
   step_cluster(draft);
   step_job(draft);
@@ -166,6 +170,24 @@ void Loop::Impl::step(const JobId& id) {
     after_commit(draft);
   }
   for (const Call& call : draft.calls) execute(call);
+  if (transaction.empty()) admit_guest(id, *aggregate);
+}
+
+void Loop::Impl::admit_guest(const JobId& id, const Aggregate& guest) {
+  const bool waits = guest.job && guest.job->guest_of && guest.job->state == model::JobState::queued &&
+                     guest.job->stop == model::StopReason::none && !guest.attempt && !guest.cluster;
+  if (!waits) return;
+  if (d_.store.revision() != view_.revision()) {
+    dirty_.insert(id);  // ports may have been given since
+    return;
+  }
+  auto admission = scheduling_.step_guest(view_, guest, d_.clock.now());
+  if (!admission) {
+    log::warn("{} waits: {}", id.value, admission.error().message());
+    return retry_later(id);
+  }
+  if (!*admission || !commit((*admission)->transaction, id)) return;
+  for (const Call& call : (*admission)->calls) execute(call);
 }
 
 void Loop::Impl::after_commit(const Draft& draft) {

@@ -27,6 +27,7 @@ void bury(Draft& draft, Tracked<model::Node>& node) {
     draft.call(Call::Kind::salvage, node->id);
     return;
   }
+  if (draft.has_guests && node->role == model::Role::head) return;  // what its disk holds of them is theirs to take over
   draft.go(node, NodeState::gone, death_text(node.value));
   node->token_hash.clear();
   node->connected = false;

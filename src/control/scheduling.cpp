@@ -18,6 +18,14 @@ NodeId node_id(const AttemptId& attempt, const model::Placement& place) {
   return NodeId(place.role == model::Role::head ? attempt.value + "-h" : fmt::format("{}-w{}", attempt.value, place.index));
 }
 
+bool is_growing(const Aggregate& aggregate) { return aggregate.attempt && aggregate.cluster && aggregate.job->growing_since; }
+
+Result<std::vector<model::Member>> missing_of(const Aggregate& aggregate, const std::map<std::string, model::Flavor>& flavors) {
+  std::vector<const model::Node*> nodes;
+  for (const auto& [index, node] : aggregate.nodes) nodes.push_back(&node);
+  return model::members_missing(aggregate.job->spec, *aggregate.attempt, nodes, flavors);
+}
+
 Transaction new_reason(model::Job job, std::string reason, Timestamp now) {
   Transaction out;
   store::Event event = control_event(now, job.id, "job.reason", reason);
@@ -47,9 +55,12 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
   for (const View::QueueKey& key : view.queue()) {
     if (looked_at == kFront) break;
     const Aggregate* aggregate = view.find(key.job);
-    if (aggregate == nullptr || !aggregate->job || aggregate->attempt || aggregate->cluster) continue;
+    if (aggregate == nullptr || !aggregate->job) continue;
     const model::Job& job = *aggregate->job;
-    auto members = model::members_of(job.spec, view.flavors());
+    const bool grows = is_growing(*aggregate);
+    if (!grows && (aggregate->attempt || aggregate->cluster)) continue;
+    auto members = grows ? missing_of(*aggregate, view.flavors()) : model::members_of(job.spec, view.flavors());
+    if (members && members->empty()) continue;
     std::string missing;
     if (!members)
       missing = members.error().message();
@@ -58,7 +69,7 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
     if (!missing.empty()) {
       // Passed over, so that it holds nobody up; it goes on when an administrator brings back what it needs.
       const std::string reason = fmt::format("waits: {}; it was removed after the job was submitted", missing);
-      if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
+      if (job.reason != reason && !grows) out.reasons.push_back(new_reason(job, reason, now));
       continue;
     }
     ++looked_at;
@@ -71,11 +82,14 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
   std::set<std::int32_t> slots = view.slots();
   std::vector<std::int32_t> ports = view.port_bases();
   for (const sched::Admission& admission : plan.admit) {
-    const model::Job& job = *view.find(admission.job)->job;
-    auto admitted = admit(job, view.images().at(job.spec.image), admission.placement, slots, ports, now);
+    const Aggregate& aggregate = *view.find(admission.job);
+    const model::Job& job = *aggregate.job;
+    const bool grows = is_growing(aggregate);
+    auto admitted = grows ? grow(aggregate, admission.placement, ports, now)
+                          : admit(job, view.images().at(job.spec.image), admission.placement, slots, ports, now);
     if (!admitted) {
       const std::string reason = fmt::format("waits: {}", admitted.error().message());
-      if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
+      if (job.reason != reason && !grows) out.reasons.push_back(new_reason(job, reason, now));
       out.again = kPlanAgain;
       return out;
     }
@@ -85,14 +99,96 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
     if (refusal.position != 1) continue;
     const model::Job& job = *view.find(refusal.job)->job;
     out.blocked = View::queue_key(job);
+    if (is_growing(*view.find(refusal.job))) continue;  // what it says of itself is that it runs
     const std::string reason = "next in the queue: " + refusal.message;
     if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
   }
   return out;
 }
 
+Result<std::vector<Put>> Scheduling::make_nodes(const model::Attempt& attempt, const model::Cluster& cluster,
+                                                const std::vector<model::Placement>& placement, std::int32_t head_port_base,
+                                                std::vector<std::int32_t>& ports, Timestamp now, Admission& out) {
+  std::vector<Put> rows;
+  for (const model::Placement& place : placement) {
+    HELIO_TRY(plan, provider_.plan_node(cluster.slot, place.index, ports));
+    if (head_port_base != 0) plan.head_port_base = head_port_base;
+    ports.push_back(plan.port_base);
+    model::Node node;
+    node.id = node_id(attempt.id, place);
+    node.cluster = cluster.id;
+    node.attempt = attempt.id;
+    node.job = attempt.job;
+    node.host = place.host;
+    node.role = place.role;
+    node.index = place.index;
+    node.created = node.state_since = now;
+    node.reason = "about to be made";
+    node.placement = place;
+    node.placement.node = node.id;
+    // No checks to wait for: the head goes on by itself once all nodes are alive, without asking back.
+    node.desired = model::Phase::driving;
+    node.address = plan.address;
+    node.port_base = plan.port_base;
+    const std::string token = random_hex(rng_, kTokenBytes);
+    node.token_hash = sha256_hex(token);
+    out.transaction.secrets.emplace_back("node/" + node.id.value + "/token", sealer_.seal(token));
+    StoredPlan stored_plan = to_stored(node.id, cluster.id, plan);
+    out.calls.push_back({Call::Kind::ensure, node.id, attempt.job});
+    store::Event made = control_event(now, attempt.job, "node.requested", fmt::format("{} on host {}", node.id.value, node.host.value));
+    rows.push_back({std::move(node), std::move(made)});
+    rows.push_back({std::move(stored_plan), control_event(now, {}, "node.planned", "")});
+  }
+  return rows;
+}
+
+Result<Admission> Scheduling::grow(const Aggregate& aggregate, const std::vector<model::Placement>& placement,
+                                   std::vector<std::int32_t>& ports, Timestamp now) {
+  Admission out;
+  model::Job job = *aggregate.job;
+  model::Attempt attempt = *aggregate.attempt;
+  model::Cluster cluster = *aggregate.cluster;
+  model::Node head = aggregate.nodes.at(0);
+  HELIO_TRY(rows, make_nodes(attempt, cluster, placement, head.port_base, ports, now, out));
+  for (const Put& row : rows) {
+    if (const auto* node = std::get_if<model::Node>(&row.resource)) attempt.placement.push_back(node->placement);
+  }
+  cluster.nodes += static_cast<std::int32_t>(placement.size());
+  ++head.generation;
+  job.growing_since.reset();
+  job.not_before.reset();
+  std::vector<Put>& puts = out.transaction.puts;
+  const std::string what = fmt::format("{} worker{} more", placement.size(), placement.size() == 1 ? "" : "s");
+  puts.push_back({job, control_event(now, job.id, "cluster.grown", what)});
+  puts.push_back({std::move(attempt), control_event(now, job.id, "attempt.grown", "")});
+  puts.push_back({std::move(cluster), control_event(now, job.id, "cluster.sized", what)});
+  puts.push_back({std::move(head), control_event(now, job.id, "node.asked", "told of " + what)});
+  for (Put& row : rows) puts.push_back(std::move(row));
+  return out;
+}
+
+Result<std::optional<Admission>> Scheduling::step_guest(const View& view, const Aggregate& guest, Timestamp now) {
+  const model::Job& job = *guest.job;
+  const Aggregate* cluster = view.find(*job.guest_of);
+  if (cluster == nullptr || !cluster->job || !cluster->attempt || cluster->job->stop != model::StopReason::none) return std::nullopt;
+  const model::Attempt& attempt = *cluster->attempt;
+  const auto head = cluster->nodes.find(0);
+  if (attempt.state != model::AttemptState::running || attempt.stop_asked || head == cluster->nodes.end()) return std::nullopt;
+  const auto image = view.images().find(attempt.image);
+  if (image == view.images().end()) return std::nullopt;
+  model::Placement place;
+  place.host = head->second.host;
+  place.role = model::Role::head;
+  place.group = "head";
+  std::set<std::int32_t> slots = view.slots();
+  std::vector<std::int32_t> ports = view.port_bases();
+  HELIO_TRY(admission, admit(job, image->second, {place}, slots, ports, now, attempt.id));
+  return admission;
+}
+
 Result<Admission> Scheduling::admit(const model::Job& stored, const model::Image& image, const std::vector<model::Placement>& placement,
-                                    std::set<std::int32_t>& slots, std::vector<std::int32_t>& ports, Timestamp now) {
+                                    std::set<std::int32_t>& slots, std::vector<std::int32_t>& ports, Timestamp now,
+                                    const std::optional<AttemptId>& guest_of) {
   Admission out;
   Transaction& tx = out.transaction;
   model::Job job = stored;
@@ -119,42 +215,17 @@ Result<Admission> Scheduling::admit(const model::Job& stored, const model::Image
   attempt.marks = {{"accepted", job.created}, {"admitted", now}};
   attempt.image = image.name.value;
   attempt.ray_version = image.ray_version;
+  attempt.guest_of = guest_of;
 
-  std::vector<Put> rows;
-  for (const model::Placement& place : placement) {
-    HELIO_TRY(plan, provider_.plan_node(cluster.slot, place.index, ports));
-    ports.push_back(plan.port_base);
-    model::Node node;
-    node.id = node_id(attempt_id, place);
-    node.cluster = cluster.id;
-    node.attempt = attempt_id;
-    node.job = job.id;
-    node.host = place.host;
-    node.role = place.role;
-    node.index = place.index;
-    node.created = node.state_since = now;
-    node.reason = "about to be made";
-    node.placement = place;
-    node.placement.node = node.id;
-    // No checks to wait for: the head goes on by itself once all nodes are alive, without asking back.
-    node.desired = model::Phase::driving;
-    node.address = plan.address;
-    node.port_base = plan.port_base;
-    const std::string token = random_hex(rng_, kTokenBytes);
-    node.token_hash = sha256_hex(token);
-    tx.secrets.emplace_back("node/" + node.id.value + "/token", sealer_.seal(token));
-    attempt.placement.push_back(node.placement);
-    StoredPlan stored_plan = to_stored(node.id, cluster.id, plan);
-    out.calls.push_back({Call::Kind::ensure, node.id, job.id});
-    store::Event made = control_event(now, job.id, "node.requested", fmt::format("{} on host {}", node.id.value, node.host.value));
-    rows.push_back({std::move(node), std::move(made)});
-    rows.push_back({std::move(stored_plan), control_event(now, {}, "node.planned", "")});
+  HELIO_TRY(rows, make_nodes(attempt, cluster, placement, 0, ports, now, out));
+  for (const Put& row : rows) {
+    if (const auto* node = std::get_if<model::Node>(&row.resource)) attempt.placement.push_back(node->placement);
   }
-  tx.secrets.emplace_back("attempt/" + attempt_id.value + "/ray_token", sealer_.seal(random_hex(rng_, kTokenBytes)));
+  if (!guest_of) tx.secrets.emplace_back("attempt/" + attempt_id.value + "/ray_token", sealer_.seal(random_hex(rng_, kTokenBytes)));
 
   job.state = model::JobState::starting;
   job.state_since = now;
-  job.reason = fmt::format("attempt {} is starting its cluster", job.attempts);
+  job.reason = fmt::format("attempt {} is {}", job.attempts, guest_of ? "about to be submitted to its cluster" : "starting its cluster");
   job.current_attempt = attempt_id;
   if (!job.first_admitted) job.first_admitted = now;
   const JobId id = job.id;

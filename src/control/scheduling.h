@@ -33,13 +33,22 @@ class Scheduling {
 
   /// Decides about the front of the queue. What does not fit blocks what stands behind it, so the front is enough.
   SchedulingOutcome step(const View& view, Timestamp now);
+  /// The attempt of a job that waits for a long-lived cluster; empty while that is not ready. Error: resource_exhausted for want of ports.
+  Result<std::optional<Admission>> step_guest(const View& view, const Aggregate& guest, Timestamp now);
   /// Slots are given in turn, so that a path, an address or a port is not used again at once.
   void set_last_slot(std::int32_t slot) { last_slot_ = slot; }
 
  private:
   std::int32_t take_slot(std::set<std::int32_t>& used);
+  /// The nodes of a gang, or of what is added to one, with their plans, secrets and calls.
+  Result<std::vector<Put>> make_nodes(const model::Attempt& attempt, const model::Cluster& cluster,
+                                      const std::vector<model::Placement>& placement, std::int32_t head_port_base,
+                                      std::vector<std::int32_t>& ports, Timestamp now, Admission& out);
+  Result<Admission> grow(const Aggregate& aggregate, const std::vector<model::Placement>& placement, std::vector<std::int32_t>& ports,
+                         Timestamp now);
   Result<Admission> admit(const model::Job& job, const model::Image& image, const std::vector<model::Placement>& placement,
-                          std::set<std::int32_t>& slots, std::vector<std::int32_t>& ports, Timestamp now);
+                          std::set<std::int32_t>& slots, std::vector<std::int32_t>& ports, Timestamp now,
+                          const std::optional<AttemptId>& guest_of = {});
 
   provider::Provider& provider_;
   const Sealer& sealer_;

@@ -52,7 +52,9 @@ Result<void> reload(store::ReadTx& tx, const std::set<std::string>& ids, std::ma
 
 }  // namespace
 
-View::QueueKey View::queue_key(const model::Job& job) { return {9 - job.spec.priority, job.queued_since.value_or(job.created), job.id}; }
+View::QueueKey View::queue_key(const model::Job& job) {
+  return {9 - job.spec.priority, job.growing_since.value_or(job.queued_since.value_or(job.created)), job.id};
+}
 
 Result<View::Changes> View::refresh(store::Store& store) {
   Changes changes;
@@ -101,12 +103,28 @@ Result<View::Changes> View::refresh(store::Store& store) {
     revision_ = now;
     return {};
   }));
+  add_guests(changes);
   return changes;
+}
+
+void View::add_guests(Changes& changes) const {
+  std::set<JobId> more;
+  for (const auto& [cluster, guests] : guests_) {
+    if (changes.jobs.contains(cluster)) more.insert(guests.begin(), guests.end());
+  }
+  changes.jobs.merge(more);
+}
+
+bool View::has_guests(const JobId& cluster) const {
+  const auto found = guests_.find(cluster);
+  return found != guests_.end() &&
+         std::ranges::any_of(found->second, [this](const JobId& guest) { return aggregates_.at(guest).attempt.has_value(); });
 }
 
 Result<void> View::load(store::ReadTx& tx, Changes& changes) {
   aggregates_.clear();
   clusters_.clear();
+  guests_.clear();
   queue_.clear();
   flavors_.clear();
   images_.clear();
@@ -166,12 +184,17 @@ Result<void> View::apply(store::ReadTx& tx, const Touched& touched, Changes& cha
 
 void View::requeue(const std::optional<model::Job>& before, const model::Job* now, Changes& changes) {
   const auto place = [](const model::Job* job) -> std::optional<QueueKey> {
-    const bool waits = job != nullptr && job->state == model::JobState::queued && job->stop == model::StopReason::none;
+    if (job == nullptr || job->stop != model::StopReason::none) return std::nullopt;
+    const bool grows = job->state == model::JobState::running && job->growing_since;
+    const bool waits = grows || (job->state == model::JobState::queued && !job->guest_of);
     return waits ? std::optional(queue_key(*job)) : std::nullopt;
   };
   const std::optional<QueueKey> from = place(before ? &*before : nullptr);
   const std::optional<QueueKey> to = place(now);
-  if (from == to) return;
+  const bool resized =
+      from && to &&
+      !std::ranges::equal(before->spec.workers, now->spec.workers, {}, &model::WorkerGroup::count, &model::WorkerGroup::count);
+  if (from == to && !resized) return;
   const auto touch = [&](const QueueKey& key) { changes.queue = changes.queue ? std::min(*changes.queue, key) : key; };
   if (from) {
     queue_.erase(*from);
@@ -188,6 +211,13 @@ void View::put(model::Job job, Changes& changes) {
   changes.jobs.insert(id);
   const auto found = aggregates_.find(id);
   requeue(found == aggregates_.end() ? std::nullopt : std::move(found->second.job), &job, changes);
+  if (job.guest_of) {
+    changes.jobs.insert(*job.guest_of);
+    if (model::is_terminal(job.state))
+      forget_guest(*job.guest_of, id);
+    else
+      guests_[*job.guest_of].insert(id);
+  }
   if (!model::is_terminal(job.state)) {
     aggregates_[id].job = std::move(job);
   } else if (found != aggregates_.end()) {
@@ -237,6 +267,7 @@ void View::remove_job(const JobId& id, Changes& changes) {
   const auto found = aggregates_.find(id);
   if (found == aggregates_.end()) return;
   requeue(found->second.job, nullptr, changes);
+  if (found->second.job && found->second.job->guest_of) forget_guest(*found->second.job->guest_of, id);
   found->second.job.reset();
   changes.jobs.insert(id);
   drop_if_over(id);
@@ -254,6 +285,13 @@ void View::forget_cluster(const JobId& id, Changes& changes) {
   changes.jobs.insert(id);
   changes.pool = true;
   drop_if_over(id);
+}
+
+void View::forget_guest(const JobId& cluster, const JobId& guest) {
+  const auto found = guests_.find(cluster);
+  if (found == guests_.end()) return;
+  found->second.erase(guest);
+  if (found->second.empty()) guests_.erase(found);
 }
 
 void View::drop_if_over(const JobId& id) {

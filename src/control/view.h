@@ -33,7 +33,7 @@ class View {
     auto operator<=>(const QueueKey&) const = default;
   };
   struct Changes {
-    std::set<JobId> jobs;           ///< whose aggregate changed
+    std::set<JobId> jobs;           ///< whose aggregate changed, or that of the cluster they run in or of what runs in them
     bool pool = false;              ///< the hosts, what they hold or what jobs may ask for changed
     std::optional<QueueKey> queue;  ///< first place of the queue that changed
     bool resynced = false;          ///< everything was loaded anew
@@ -46,7 +46,10 @@ class View {
 
   [[nodiscard]] const std::map<JobId, Aggregate>& aggregates() const { return aggregates_; }
   [[nodiscard]] const Aggregate* find(const JobId& job) const;
+  /// Jobs that wait for the pool, and clusters that grow. Those that wait for a long-lived cluster are not among them.
   [[nodiscard]] const std::set<QueueKey>& queue() const { return queue_; }
+  /// A job that runs in this long-lived cluster has a live attempt.
+  [[nodiscard]] bool has_guests(const JobId& cluster) const;
   [[nodiscard]] const std::map<std::string, model::Flavor>& flavors() const { return flavors_; }
   [[nodiscard]] const std::map<std::string, model::Image>& images() const { return images_; }
   [[nodiscard]] const std::map<HostId, model::Host>& hosts() const { return hosts_; }
@@ -74,6 +77,9 @@ class View {
   void remove_job(const JobId& id, Changes& changes);
   void remove_cluster(const ClusterId& id, Changes& changes);
   void drop_if_over(const JobId& id);
+  void forget_guest(const JobId& cluster, const JobId& guest);
+  /// What changes a long-lived cluster matters to the jobs in it.
+  void add_guests(Changes& changes) const;
   /// Puts the job where it belongs in the queue, or takes it out.
   void requeue(const std::optional<model::Job>& before, const model::Job* now, Changes& changes);
   /// The cluster of an aggregate is gone, and its nodes with it.
@@ -85,6 +91,7 @@ class View {
   std::map<JobId, Aggregate> aggregates_;
   /// The aggregates that have a cluster: as many as the pool can hold, while thousands may wait.
   std::map<ClusterId, JobId> clusters_;
+  std::map<JobId, std::set<JobId>> guests_;  ///< long-lived cluster -> jobs in it that have not ended
   std::set<QueueKey> queue_;
   std::map<std::string, model::Flavor> flavors_;
   std::map<std::string, model::Image> images_;

@@ -7,10 +7,10 @@ BOOST_DESCRIBE_ENUM(Phase, idle, joined, checked, driving, drained, gone)
 BOOST_DESCRIBE_STRUCT(PackageRef, (), (sha256, uri, path, size))
 BOOST_DESCRIBE_STRUCT(DriverSpec, (), (submission_id, entrypoint, runtime_env, metadata, resources, packages))
 BOOST_DESCRIBE_STRUCT(Assignment, (),
-                      (protocol, node, attempt, cluster, generation, role, index, phase, prefix, ray_version, temp_dir, head_temp_dir,
-                       work_dir, ray_token_file, address, head_address, port_base, head_port_base, nodes, ray_node_tag, group, num_cpus,
-                       num_gpus, memory, object_store_memory, resources, labels, env, ray, drain_grace, stop_grace, driver, stop_driver,
-                       watch_idle, cgroup, memory_limit, disk_limit, log_limit))
+                      (protocol, node, attempt, cluster, generation, role, submitter, index, phase, prefix, ray_version, temp_dir,
+                       head_temp_dir, work_dir, ray_token_file, address, head_address, port_base, head_port_base, nodes, ray_node_tag,
+                       group, num_cpus, num_gpus, memory, object_store_memory, resources, labels, env, ray, drain_grace, stop_grace, driver,
+                       stop_driver, leaving, leaving_nodes, watch_idle, cgroup, memory_limit, disk_limit, log_limit))
 BOOST_DESCRIBE_ENUM(ProcessState, none, running, exited)
 BOOST_DESCRIBE_STRUCT(ProcessStatus, (), (state, exit_code))
 BOOST_DESCRIBE_ENUM(DriverPhase, none, submitting, pending, running, stopping, ended)

@@ -51,6 +51,7 @@ struct Assignment {
   ClusterId cluster;
   std::int64_t generation = 0;  ///< grows with each change; a smaller one than seen is refused
   Role role = Role::worker;
+  bool submitter = false;  ///< a head without Ray: hands its driver to the cluster at head_address, and looks after it
   std::int32_t index = 0;  ///< 0 = head
   Phase phase = Phase::idle;
 
@@ -79,13 +80,15 @@ struct Assignment {
   Span drain_grace{0s};  ///< RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S
   Span stop_grace{30s};  ///< between stop signal and kill of the driver
 
-  std::optional<DriverSpec> driver;  ///< head only
-  bool stop_driver = false;          ///< head only: stop it, whatever it does
-  Span watch_idle{0s};               ///< head only: look so often whether anything runs in the cluster, and tell since when not; 0 = no
-  std::string cgroup;                ///< folder of this node's limits, empty when watched
-  Bytes memory_limit;                ///< for watching, when there is no cgroup
-  Bytes disk_limit;                  ///< of work_dir and temp_dir together; 0 = none
-  Bytes log_limit;                   ///< per attempt, shared out by stream
+  std::optional<DriverSpec> driver;   ///< head only
+  bool stop_driver = false;           ///< head only: stop it, whatever it does
+  bool leaving = false;               ///< worker: its raylet is drained, and the node goes with it
+  std::vector<NodeId> leaving_nodes;  ///< head only: to be drained, also those that have left already
+  Span watch_idle{0s};                ///< head only: look so often whether anything runs in the cluster, and tell since when not; 0 = no
+  std::string cgroup;                 ///< folder of this node's limits, empty when watched
+  Bytes memory_limit;                 ///< for watching, when there is no cgroup
+  Bytes disk_limit;                   ///< of work_dir and temp_dir together; 0 = none
+  Bytes log_limit;                    ///< per attempt, shared out by stream
 };
 
 enum class ProcessState { none, running, exited };

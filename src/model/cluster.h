@@ -45,6 +45,7 @@ struct Attempt {
   bool stop_asked = false;
   std::string image;
   std::string ray_version;
+  std::optional<AttemptId> guest_of;  ///< of the long-lived cluster that it runs in: its only node is a submitter, and has no Ray
 };
 
 struct Cluster {
@@ -99,6 +100,7 @@ struct Node {
   std::int64_t generation = 1;  ///< of the desired state below
   Phase desired = Phase::idle;
   bool stop_driver = false;
+  bool leaving = false;    ///< scaled away: it goes when its work has ended, and its end is nobody's fault
   AgentStatus status;      ///< last accepted report
   ProviderFact fact;       ///< last word of the provider
   std::string token_hash;  ///< SHA-256 of the agent's token; revoked (empty) at the end

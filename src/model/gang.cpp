@@ -1,5 +1,6 @@
 #include "model/gang.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace helio::model {
@@ -20,6 +21,7 @@ Result<Resources> shape_of(const std::optional<std::string>& flavor, const std::
 
 Result<std::vector<Member>> members_of(const JobSpec& resolved, const std::map<std::string, Flavor>& flavors) {
   std::vector<Member> members;
+  if (resolved.cluster) return std::vector{Member{Role::head, 0, "head", {}, {}}};
   HELIO_TRY(head, shape_of(resolved.head.flavor, flavors, "$.head.flavor"));
   members.push_back({Role::head, 0, "head", *resolved.head.flavor, head});
   for (std::size_t i = 0; i < resolved.workers.size(); ++i) {
@@ -34,6 +36,26 @@ Result<std::vector<Member>> members_of(const JobSpec& resolved, const std::map<s
     }
   }
   return members;
+}
+
+bool is_staying(const Node& node) { return node.role == Role::worker && !node.leaving && node.state != NodeState::gone; }
+
+Result<std::vector<Member>> members_missing(const JobSpec& resolved, const Attempt& attempt, const std::vector<const Node*>& nodes,
+                                            const std::map<std::string, Flavor>& flavors) {
+  HELIO_TRY(all, members_of(resolved, flavors));
+  std::map<std::string, std::int32_t> there;
+  for (const Node* node : nodes) {
+    if (is_staying(*node)) ++there[node->placement.group];
+  }
+  std::int32_t next = 0;
+  for (const Placement& place : attempt.placement) next = std::max(next, place.index + 1);
+  std::vector<Member> missing;
+  for (Member& member : all) {
+    if (member.role != Role::worker || there[member.group]-- > 0) continue;
+    member.index = next++;
+    missing.push_back(std::move(member));
+  }
+  return missing;
 }
 
 }  // namespace helio::model

@@ -1,5 +1,6 @@
 #pragma once
 #include "base/error.h"
+#include "model/cluster.h"
 #include "model/job.h"
 #include "model/pool.h"
 
@@ -18,7 +19,14 @@ struct Member {
   Resources resources;
 };
 
-/// The gang of a resolved spec; always the same for the same input. Error: not_found when a flavor is gone.
+/// The gang of a resolved spec; always the same for the same input. Of a job inside a long-lived cluster: its submitter, which takes
+/// nothing of the pool. Error: not_found when a flavor is gone.
 Result<std::vector<Member>> members_of(const JobSpec& resolved, const std::map<std::string, Flavor>& flavors);
+
+/// What a running cluster lacks of the workers that its spec asks for: with indices above all that it ever had. Error: as members_of().
+Result<std::vector<Member>> members_missing(const JobSpec& resolved, const Attempt& attempt, const std::vector<const Node*>& nodes,
+                                            const std::map<std::string, Flavor>& flavors);
+/// A worker that counts to what its group shall have.
+bool is_staying(const Node& node);
 
 }  // namespace helio::model

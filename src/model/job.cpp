@@ -18,13 +18,14 @@ BOOST_DESCRIBE_STRUCT(Retention, (), (nodes, time))
 BOOST_DESCRIBE_STRUCT(Mount, (), (source, target, read_only))
 BOOST_DESCRIBE_STRUCT(RayOptions, (), (log_to_driver, dashboard_full))
 BOOST_DESCRIBE_STRUCT(JobSpec, (),
-                      (type, name, workspace, queue, priority, entrypoint, image, head, workers, runtime_env, requirements, env, mounts,
-                       completion, retries, limits, retention, ray, checks, labels, log_limit, disk_limit))
+                      (type, name, workspace, queue, priority, entrypoint, cluster, image, head, workers, runtime_env, requirements, env,
+                       mounts, completion, retries, limits, retention, ray, checks, labels, log_limit, disk_limit))
 BOOST_DESCRIBE_STRUCT(Mark, (), (name, at))
 BOOST_DESCRIBE_ENUM(StopReason, none, user, deadline, removed)
 BOOST_DESCRIBE_STRUCT(Job, (),
                       (id, revision, owner, spec, state, reason, created, state_since, queued_since, first_admitted, finished, idle_since,
-                       not_before, stop, stop_asked, attempts, current_attempt, verdict, exit_code, ledger, rerun_of, warnings))
+                       growing_since, not_before, stop, stop_asked, attempts, current_attempt, verdict, exit_code, ledger, rerun_of,
+                       guest_of, warnings))
 }  // namespace helio::model
 
 HELIO_JSON_DEFINE(helio::model::EntrypointResources)

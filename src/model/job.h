@@ -108,6 +108,7 @@ struct JobSpec {
   std::string queue = "default";
   std::int32_t priority = 5;  ///< 1..9, 9 first
   Entrypoint entrypoint;
+  std::optional<std::string> cluster;  ///< long-lived cluster of the workspace to run in; default: a cluster of its own
   std::string image = "default";
   HeadSpec head;
   std::vector<WorkerGroup> workers;         ///< empty: the head does the work
@@ -146,9 +147,10 @@ struct Job {
   std::optional<Timestamp> queued_since;  ///< kept over a preemption
   std::optional<Timestamp> first_admitted;
   std::optional<Timestamp> finished;
-  std::optional<Timestamp> idle_since;  ///< of a long-lived cluster: nothing has run in it since
-  std::optional<Timestamp> not_before;  ///< restarting: when the next attempt may start
-  StopReason stop = StopReason::none;   ///< asked to stop
+  std::optional<Timestamp> idle_since;     ///< of a long-lived cluster: nothing has run in it since
+  std::optional<Timestamp> growing_since;  ///< of a long-lived cluster: it has fewer workers than its spec asks for, since then
+  std::optional<Timestamp> not_before;     ///< restarting or growing: not earlier
+  StopReason stop = StopReason::none;      ///< asked to stop
   std::optional<Timestamp> stop_asked;
   std::int32_t attempts = 0;                   ///< made so far
   std::optional<AttemptId> current_attempt;    ///< the live one, else the last
@@ -156,6 +158,7 @@ struct Job {
   std::optional<std::int32_t> exit_code;       ///< of the entrypoint, when it ended by itself
   std::map<std::string, std::int32_t> ledger;  ///< cause class -> retries charged
   std::optional<JobId> rerun_of;
+  std::optional<JobId> guest_of;      ///< the long-lived cluster that it runs in
   std::vector<std::string> warnings;  ///< said at submit
 };
 

@@ -18,4 +18,9 @@ bool ray_has_tokens(std::string_view version) {
   return parsed && *parsed >= kRayTokens;
 }
 
+bool ray_can_drain(std::string_view version) {
+  const auto parsed = parse_ray_version(version);
+  return parsed && *parsed >= kRayDrain;
+}
+
 }  // namespace helio::model

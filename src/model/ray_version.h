@@ -15,9 +15,13 @@ struct RayVersion {
 inline constexpr RayVersion kRayTokens{2, 52};      ///< token authentication
 inline constexpr RayVersion kRayOwnTempDir{2, 55};  ///< a worker's --temp-dir counts; before, every node uses the head's path
 
+inline constexpr RayVersion kRayDrain{2, 30};  ///< `ray drain-node`; the oldest that was tried
+
 /// "2.60.0" -> {2, 60}; empty for "nightly" and the like.
 std::optional<RayVersion> parse_ray_version(std::string_view text);
 /// An unreadable version knows none.
 bool ray_has_tokens(std::string_view version);
+/// Its nodes can leave without losing work. An unreadable version's cannot.
+bool ray_can_drain(std::string_view version);
 
 }  // namespace helio::model

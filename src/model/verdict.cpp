@@ -39,6 +39,8 @@ CauseClass cause_class(std::string_view cause) {
       std::pair{cause::kHostReboot, CauseClass::node},
       std::pair{cause::kImageBroken, CauseClass::user},
       std::pair{cause::kInfeasible, CauseClass::user},
+      std::pair{cause::kClusterLost, CauseClass::node},
+      std::pair{cause::kClusterEnded, CauseClass::none},
   };
   for (const auto& [name, charged] : kTable) {
     if (name == cause) return charged;

@@ -62,6 +62,8 @@ inline constexpr std::string_view kProviderFailed = "provider.failed";  ///< the
 inline constexpr std::string_view kHostReboot = "host.reboot";
 inline constexpr std::string_view kImageBroken = "image.broken";          ///< Ray missing or other version than registered
 inline constexpr std::string_view kInfeasible = "entrypoint.infeasible";  ///< resources that no node of the cluster has
+inline constexpr std::string_view kClusterLost = "cluster.lost";          ///< the long-lived cluster that the job ran in is made again
+inline constexpr std::string_view kClusterEnded = "cluster.ended";        ///< it will not come back
 inline constexpr std::string_view kUnknown = "unknown";
 }  // namespace cause
 

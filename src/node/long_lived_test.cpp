@@ -45,5 +45,89 @@ TEST(LongLived, AJobBetweenTwoLooksCountsAndDoubtIsNoIdleness) {
   EXPECT_FALSE(head.machine.status().idle_since) << "the dashboard did not answer";
 }
 
+TEST(LongLived, DrainsThoseThatLeaveOnceAndTakesTheirEndForNoLoss) {
+  World head = ready_cluster();
+  head.assignment.leaving_nodes = {NodeId("a-1-w2")};
+  ++head.assignment.generation;
+  ASSERT_TRUE(head.machine.assign(head.assignment));
+  head.facts.rows_alive = {NodeId("a-1-h"), NodeId("a-1-w1"), NodeId("a-1-w2")};
+  EXPECT_EQ(head.step(), std::vector<std::string>{"drain a-1-w2"});
+  EXPECT_TRUE(head.step().empty());
+  head.facts.rows_alive.pop_back();
+  head.facts.rows_dead = {NodeId("a-1-w2")};
+  head.step();
+  head.advance(10s);
+  EXPECT_FALSE(head.machine.status().fault);
+  head.facts.rows_alive.pop_back();
+  head.facts.rows_dead.emplace_back("a-1-w1");
+  head.step();
+  head.advance(2s);
+  ASSERT_TRUE(head.machine.status().fault);
+  EXPECT_EQ(head.machine.status().fault->cause, model::cause::kGcsRowDead) << "the other one was not told to leave";
+}
+
+TEST(LongLived, AWorkerThatLeavesGoesWithItsRayletAndShipsItsLogs) {
+  World worker(model::Role::worker);
+  worker.facts.gcs_port_open = true;
+  worker.step();
+  worker.facts.raylet = up();
+  worker.facts.processes_left = true;
+  worker.step();
+  worker.assignment.leaving = true;
+  ++worker.assignment.generation;
+  ASSERT_TRUE(worker.machine.assign(worker.assignment));
+  EXPECT_TRUE(worker.step().empty()) << "its work goes on";
+  worker.facts.raylet = down(0);
+  EXPECT_EQ(worker.step(), std::vector<std::string>{"signal 15"});
+  EXPECT_FALSE(worker.machine.status().fault);
+  worker.facts.ray_start = down(1);
+  worker.facts.processes_left = false;
+  EXPECT_EQ(worker.step(), std::vector<std::string>{"finish"});
+  worker.facts.logs_shipped = true;
+  EXPECT_EQ(worker.step(), std::vector<std::string>{"exit 0"});
+}
+
+/// For a driver in a cluster that others look after.
+World submitter() {
+  World out(model::Role::head);
+  out.assignment.submitter = true;
+  ++out.assignment.generation;
+  EXPECT_TRUE(out.machine.assign(out.assignment));
+  return out;
+}
+
+TEST(Submitter, StartsNoRayAndSubmitsOnceTheClusterAnswers) {
+  World node = submitter();
+  EXPECT_TRUE(node.step().empty());
+  EXPECT_EQ(node.machine.status().step, "waiting for the cluster to answer");
+  node.facts.api_up = node.facts.head_agent_up = true;
+  EXPECT_EQ(node.step(), (std::vector<std::string>{"announce", "submit"})) << "without a node of its own to wait for";
+  node.facts.post = Facts::Post::accepted;
+  node.step();
+  node.facts.driver_known = true;
+  node.facts.driver_ray_status = "RUNNING";
+  node.step();
+  EXPECT_EQ(node.machine.status().driver.phase, model::DriverPhase::running);
+}
+
+TEST(Submitter, TakesItsDriverWithItAndShipsWhatThatWrote) {
+  World node = submitter();
+  node.facts.api_up = node.facts.head_agent_up = true;
+  node.step();
+  node.facts.post = Facts::Post::accepted;
+  node.facts.driver_known = true;
+  node.facts.driver_ray_status = "RUNNING";
+  node.facts.processes_left = true;  // its driver, on the leash
+  node.step();
+  node.assignment.phase = Phase::drained;
+  ++node.assignment.generation;
+  ASSERT_TRUE(node.machine.assign(node.assignment));
+  EXPECT_EQ(node.step(), std::vector<std::string>{"kill_all"});
+  node.facts.processes_left = false;
+  EXPECT_EQ(node.step(), std::vector<std::string>{"finish"});
+  node.facts.logs_shipped = true;
+  EXPECT_EQ(node.step(), std::vector<std::string>{"exit 0"});
+}
+
 }  // namespace
 }  // namespace helio::node

@@ -130,7 +130,8 @@ void Machine::observe(const Facts& facts) {
   status_.head_agent_up = facts.head_agent_up;
   if (facts.api_up) mark("api_up", facts.now);
   if (facts.head_agent_up) mark("head_agent_up", facts.now);
-  if (status_.gcs_up && facts.api_up && facts.head_agent_up) joined_ = true;
+  if ((status_.gcs_up || submitter()) && facts.api_up && facts.head_agent_up) joined_ = true;
+  if (submitter()) return;
   status_.nodes_joined = facts.rows_alive;
   status_.nodes_alive = static_cast<std::int32_t>(facts.rows_alive.size());
   if (status_.nodes_alive >= assignment_.nodes) mark("nodes_alive", facts.now);
@@ -159,6 +160,10 @@ void Machine::watch_processes(const Facts& facts, Step& step) {
     node_broken_ = true;
     return;
   }
+  if (assignment_.leaving && (fell(facts.raylet) || fell(facts.ray_start))) {
+    left_ = true;
+    return;
+  }
   note_falls(facts);
   if (!falls_.empty()) {
     // The deaths that one death causes arrive within moments of it and in any order: look at all of them together.
@@ -171,7 +176,7 @@ void Machine::watch_processes(const Facts& facts, Step& step) {
     node_broken_ = true;
     return;
   }
-  if (head()) watch_rows(facts, step);
+  if (head() && !submitter()) watch_rows(facts, step);
 }
 
 void Machine::decide_fall(const Facts& facts) {
@@ -238,7 +243,8 @@ void Machine::fail_start(const Facts& facts, std::optional<std::int32_t> exit_co
 
 void Machine::watch_rows(const Facts& facts, Step& step) {
   const auto gone = std::find_if(facts.rows_dead.begin(), facts.rows_dead.end(), [&](const NodeId& node) {
-    return std::find(facts.rows_alive.begin(), facts.rows_alive.end(), node) == facts.rows_alive.end();
+    const auto in = [&](const std::vector<NodeId>& nodes) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
+    return !in(facts.rows_alive) && !in(assignment_.leaving_nodes);
   });
   // Once the driver is over or shall be, nodes leave because they were told to.
   const bool leaving = status_.driver.phase == DriverPhase::ended || assignment_.stop_driver;
@@ -262,6 +268,14 @@ void Machine::watch_rows(const Facts& facts, Step& step) {
 void Machine::start(const Facts& facts, Step& step) {
   if (wanted() < Phase::joined) {
     status_.step = "waiting for work";
+    return;
+  }
+  if (submitter()) {
+    if (!joined_) {
+      status_.step = "waiting for the cluster to answer";
+    } else {
+      status_.reached = std::max(status_.reached, std::min(wanted(), Phase::checked));
+    }
     return;
   }
   if (!ray_asked_) {
@@ -289,6 +303,7 @@ void Machine::start(const Facts& facts, Step& step) {
     status_.step = "serving";
     return;
   }
+  drain_others(facts, step);
   if (status_.nodes_alive < assignment_.nodes) {
     status_.step = "waiting for nodes: " + std::to_string(status_.nodes_alive) + " of " + std::to_string(assignment_.nodes) + " are alive";
     return;
@@ -296,6 +311,13 @@ void Machine::start(const Facts& facts, Step& step) {
   status_.reached = std::max(status_.reached, std::min(wanted(), Phase::checked));
   if (wanted() < Phase::driving || !assignment_.driver) status_.step = "ready";
   watch_idle(facts);
+}
+
+void Machine::drain_others(const Facts& facts, Step& step) {
+  for (const NodeId& node : assignment_.leaving_nodes) {
+    const bool alive = std::find(facts.rows_alive.begin(), facts.rows_alive.end(), node) != facts.rows_alive.end();
+    if (alive && asked_to_drain_.insert(node).second) step.actions.emplace_back(action::DrainNode{node});
+  }
 }
 
 /// A job that came and went between two looks counts too: its end is in the table.
@@ -328,7 +350,7 @@ void Machine::drive(const Facts& facts, Step& step) {
 }
 
 void Machine::submit(const Facts& facts, Step& step) {
-  if (wanted() < Phase::driving || !joined_ || !facts.api_up || !facts.head_agent_up || status_.nodes_alive < assignment_.nodes) return;
+  if (wanted() < Phase::driving || !complete() || !facts.api_up || !facts.head_agent_up) return;
   status_.step = "submitting the entrypoint";
   if (submission_ == Submission::announced) {
     submission_ = Submission::posting;
@@ -532,12 +554,11 @@ void Machine::drain(const Facts& facts, Step& step) {
 
 void Machine::set_watches(const Facts& facts, Step& step) {
   const bool going = drain_since_.has_value();
-  const bool want_gcs = !going && wanted() >= Phase::joined && !status_.gcs_up;
+  const bool want_gcs = !going && wanted() >= Phase::joined && !status_.gcs_up && !submitter();
   Duration cluster{0};
-  if (head() && !going && status_.gcs_up) {
-    const bool ready = joined_ && status_.nodes_alive >= assignment_.nodes;
+  if (head() && !going && (status_.gcs_up || (submitter() && wanted() >= Phase::joined))) {
     const DriverPhase phase = status_.driver.phase;
-    if (!ready) {
+    if (!complete()) {
       cluster = 100ms;
     } else if (facts.driver_process && !terminal_since_) {
       cluster = facts.driver_process->running && phase != DriverPhase::stopping ? Duration(1s) : Duration(50ms);
@@ -546,7 +567,7 @@ void Machine::set_watches(const Facts& facts, Step& step) {
     } else {
       cluster = 1s;
     }
-  } else if (going && head() && !node_broken_ && !drain_term_sent_ && wanted() == Phase::drained) {
+  } else if (going && head() && !submitter() && !node_broken_ && !drain_term_sent_ && wanted() == Phase::drained) {
     cluster = 100ms;  // are the workers gone
   }
   const Duration gcs = want_gcs ? Duration(20ms) : Duration(0);

@@ -9,11 +9,16 @@
 // answer; worker: its raylet is up (the head sees its row)   4 phase driving and all nodes alive   5 POST answered or found
 // 6 Ray's record is terminal and the log is at its end   7 phase drained/gone, or fault of this node   8 processes dead, logs shipped
 // 9 one of the watches fell, and the settle window after the first fall is over
+//
+// A submitter is a head without Ray, for a driver in a cluster that others look after: it is joined when that answers, and goes on from
+// there.
 
 #include "base/clock.h"
 #include "model/agent_protocol.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -87,6 +92,10 @@ struct SubmitDriver {};    ///< put packages, POST the job
 struct SignalRay {
   int signal = 15;
 };
+/// Ray gives the node no more work; its raylet ends when what it has is done. Repeated until Ray has taken it.
+struct DrainNode {
+  NodeId node;
+};
 struct KillAll {};  ///< SIGKILL to everything but the agent
 struct WatchCluster {
   Duration every{};
@@ -100,8 +109,9 @@ struct Exit {
 };  ///< write the final status and leave
 }  // namespace action
 
-using Action = std::variant<action::StartRay, action::StopDriver, action::AnnounceSubmit, action::SubmitDriver, action::SignalRay,
-                            action::KillAll, action::WatchCluster, action::WatchGcsPort, action::FinishStreams, action::Exit>;
+using Action =
+    std::variant<action::StartRay, action::StopDriver, action::AnnounceSubmit, action::SubmitDriver, action::SignalRay, action::DrainNode,
+                 action::KillAll, action::WatchCluster, action::WatchGcsPort, action::FinishStreams, action::Exit>;
 
 struct Step {
   std::vector<Action> actions;
@@ -134,8 +144,14 @@ class Machine {
   };
   enum class Submission { none, announced, posting, looking, found };
 
-  [[nodiscard]] model::Phase wanted() const { return leaving_ ? model::Phase::gone : assignment_.phase; }
+  [[nodiscard]] model::Phase wanted() const {
+    if (leaving_) return model::Phase::gone;
+    return left_ ? std::max(assignment_.phase, model::Phase::drained) : assignment_.phase;
+  }
   [[nodiscard]] bool head() const { return assignment_.role == model::Role::head; }
+  [[nodiscard]] bool submitter() const { return assignment_.submitter; }
+  /// All that the driver waits for is there.
+  [[nodiscard]] bool complete() const { return joined_ && (submitter() || status_.nodes_alive >= assignment_.nodes); }
   void mark(std::string_view name, Timestamp at);
   void fault(const Facts& facts, std::string_view cause, std::string message, std::optional<std::int32_t> exit_code = {});
   void observe(const Facts& facts);
@@ -144,6 +160,7 @@ class Machine {
   void decide_fall(const Facts& facts);
   void fail_start(const Facts& facts, std::optional<std::int32_t> exit_code);
   void watch_idle(const Facts& facts);
+  void drain_others(const Facts& facts, Step& step);
   void watch_rows(const Facts& facts, Step& step);
   void start(const Facts& facts, Step& step);
   void drive(const Facts& facts, Step& step);
@@ -162,6 +179,8 @@ class Machine {
   Journal journal_;
   std::string last_status_;  ///< JSON without sequence and usage, to see a change
   bool leaving_ = false;
+  bool left_ = false;                ///< its raylet was drained, and has ended
+  std::set<NodeId> asked_to_drain_;  ///< head: of the assignment's leaving_nodes
   bool ray_asked_ = false;
   bool joined_ = false;       ///< this node was complete once
   bool node_broken_ = false;  ///< a fault of this node itself: what is left of it is ended

@@ -19,6 +19,7 @@ inline std::string name_of(const Action& action) {
     std::string operator()(const action::AnnounceSubmit&) const { return "announce"; }
     std::string operator()(const action::SubmitDriver&) const { return "submit"; }
     std::string operator()(const action::SignalRay& a) const { return "signal " + std::to_string(a.signal); }
+    std::string operator()(const action::DrainNode& a) const { return "drain " + a.node.value; }
     std::string operator()(const action::KillAll&) const { return "kill_all"; }
     std::string operator()(const action::WatchCluster&) const { return ""; }
     std::string operator()(const action::WatchGcsPort&) const { return ""; }

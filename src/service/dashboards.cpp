@@ -35,6 +35,7 @@ bool Dashboards::is_current(const Entry& entry) const {
 Result<Dashboard> Dashboards::read(store::ReadTx& tx, const JobId& id) {
   HELIO_TRY(job, tx.find<model::Job>(id.value));
   if (!job) return fail(no_job(id));
+  if (job->guest_of) return read(tx, *job->guest_of);
   Dashboard out;
   out.job = id;
   out.owner = job->owner;

@@ -93,6 +93,16 @@ Result<Explanation> Jobs::explain(const Caller& caller, const JobId& id) {
     HELIO_TRY(lines, story_of(tx, id));
     std::ranges::move(lines, std::back_inserter(out.lines));
     waits = (job->state == model::JobState::queued || job->state == model::JobState::restarting) && job->stop == model::StopReason::none;
+    if (waits && job->guest_of) {
+      out.constraint = "cluster";
+      HELIO_TRY(cluster, tx.find<model::Job>(job->guest_of->value));
+      if (cluster) {
+        out.would_help = fmt::format("it starts when the cluster '{}' is ready, which is {}: {}", cluster->spec.name,
+                                     json::enum_name(cluster->state), cluster->reason);
+        out.lines.push_back("now: " + out.would_help);
+      }
+      waits = false;
+    }
     if (!waits) return {};
     const auto members = model::members_of(job->spec, catalog->flavors);
     if (!members) {

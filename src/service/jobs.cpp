@@ -102,17 +102,19 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
     if (earlier) return std::move(*earlier);
   }
   HELIO_TRY(catalog, catalog_.get());
-  HELIO_TRY(resolved, resolve(spec, *catalog));
+  HELIO_TRY(cluster, cluster_for(spec));
+  HELIO_TRY(resolved, resolve(spec, *catalog, cluster ? &cluster->spec : nullptr));
 
   Job job;
   job.id = JobId("j-" + random_base32(rng_, 16));
   job.owner = caller.principal;
   job.spec = std::move(resolved.spec);
   job.warnings = std::move(resolved.warnings);
-  job.reason = "waiting for its place in the pool";
+  job.reason = cluster ? fmt::format("waiting for the cluster '{}'", cluster->spec.name) : "waiting for its place in the pool";
   job.created = job.state_since = clock_.now();
   job.queued_since = job.created;
   job.rerun_of = rerun_of;
+  if (cluster) job.guest_of = cluster->id;
   std::vector<std::pair<std::string, std::string>> sealed;
   seal_secrets(job.spec, job.id, sealed);
 
@@ -140,12 +142,30 @@ Result<Job> Jobs::create(const Caller& caller, const model::JobSpec& spec, const
   return std::move(*earlier);
 }
 
+namespace {
+
+Preview preview_guest(Resolved resolved, const Job& cluster) {
+  Preview out;
+  out.starts_now = cluster.state == model::JobState::running;
+  out.would = out.starts_now ? fmt::format("would start now in the cluster '{}'", cluster.spec.name)
+                             : fmt::format("would wait until the cluster '{}' is ready; it is {}: {}", cluster.spec.name,
+                                           json::enum_name(cluster.state), cluster.reason);
+  out.spec = std::move(resolved.spec);
+  mask(out.spec);
+  out.warnings = std::move(resolved.warnings);
+  return out;
+}
+
+}  // namespace
+
 Result<Preview> Jobs::preview(const Caller& caller, const model::JobSpec& spec) {
   HELIO_CHECK_OK(check_workspace(caller.scope, spec.workspace));
   HELIO_TRY(catalog, catalog_.get());
   Catalog without_packages = *catalog;
   without_packages.has_package = nullptr;  // what would be uploaded with the job is not here yet
-  HELIO_TRY(resolved, resolve(spec, without_packages));
+  HELIO_TRY(cluster, cluster_for(spec));
+  HELIO_TRY(resolved, resolve(spec, without_packages, cluster ? &cluster->spec : nullptr));
+  if (cluster) return preview_guest(std::move(resolved), *cluster);
   sched::State state;
   HELIO_CHECK_OK(store_.read([&](store::ReadTx& tx) -> Result<void> {
     HELIO_TRY(live, load_state(tx, catalog->flavors));
@@ -275,6 +295,7 @@ Result<model::JobSpec> Jobs::spec_with_secrets(const JobId& id) {
 
 Result<Job> Jobs::rerun(const Caller& caller, const JobId& id, const Idempotency& idempotency, std::string* document) {
   HELIO_TRY(spec, spec_with_secrets(id));
+  if (spec.cluster) spec.image = model::JobSpec{}.image;  // that of the cluster which has the name now
   return create(caller, spec, idempotency, id, document);
 }
 

@@ -43,6 +43,11 @@ struct Explanation {
   std::vector<std::string> lines;  ///< the whole story for people, newest last
 };
 
+struct Scale {
+  std::optional<std::string> group;  ///< of workers; may be left out where there is one
+  std::int32_t count = 0;
+};
+
 /// Any thread.
 class Jobs {
  public:
@@ -51,7 +56,8 @@ class Jobs {
        store::LogStore* logs = nullptr);
 
   /// Validates, fills defaults, seals secrets, stores job + event + idempotency key in one transaction.
-  /// Errors: invalid_argument with the path of the field; resource_exhausted at $.workers[i].count when no host can ever hold the shape
+  /// Errors: invalid_argument with the path of the field; at $.cluster not_found for one that is not there, and precondition_failed for one
+  /// that has ended; resource_exhausted at $.workers[i].count when no host can ever hold the shape
   /// (args: largest); not_found for an image, a flavor, or a workspace that the caller does not know of; conflict for a reused idempotency
   /// key with another body. `document`, if given, gets what get_text() would give.
   Result<model::Job> submit(const Caller& caller, const model::JobSpec& spec, const Idempotency& idempotency,
@@ -81,6 +87,10 @@ class Jobs {
   /// The long-lived clusters of a workspace (empty: of all in `scope`) by their names: those that live, or with `ended` the last of each
   /// name.
   Result<std::vector<model::Job>> clusters(const model::Scope& scope, const std::string& workspace, bool ended);
+  /// Asks a long-lived cluster for another number of workers. The controller does the rest: more come when there is room for all of them;
+  /// of fewer, those that came last leave when their work has ended. Errors: precondition_failed for what is no cluster, has ended, or has
+  /// a Ray that cannot drain; invalid_argument at $.group and $.count; resource_exhausted at $.count (args: largest).
+  Result<model::Job> scale(const Caller& caller, const JobId& id, const Scale& scale);
   /// Jobs of workspaces that the caller does not know of are counted, not named.
   Result<Explanation> explain(const Caller& caller, const JobId& id);
   Result<std::vector<model::Attempt>> attempts(const JobId& id);
@@ -93,6 +103,7 @@ class Jobs {
   void seal_secrets(model::JobSpec& spec, const JobId& job, std::vector<std::pair<std::string, std::string>>& sealed) const;
   Result<void> release_retained(const Caller& caller, const model::Job& job);
   Result<model::JobSpec> spec_with_secrets(const JobId& id);
+  Result<std::optional<model::Job>> cluster_for(const model::JobSpec& spec);
 
   store::Store& store_;
   const Sealer& sealer_;
@@ -103,6 +114,10 @@ class Jobs {
   store::LogStore* logs_;
   LiveCatalog catalog_;
 };
+
+/// The job of the long-lived cluster that a spec names to run in; empty when it names none. Errors at $.cluster: not_found, and
+/// precondition_failed when it has ended or is about to.
+Result<std::optional<model::Job>> cluster_of(store::ReadTx& tx, const model::JobSpec& spec);
 
 /// Gives the name of a new long-lived cluster to it. Error: conflict at $.name while another one lives that has it.
 Result<void> take_cluster_name(store::WriteTx& tx, const model::Job& job, store::Event event);

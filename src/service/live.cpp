@@ -80,7 +80,7 @@ Result<sched::State> load_state(store::ReadTx& tx, const std::map<std::string, m
   for (const model::JobState name : kWaiting) waiting.states.emplace_back(json::enum_name(name));
   HELIO_TRY(jobs, tx.list<model::Job>(waiting));
   for (const model::Job& job : jobs.items) {
-    if (job.stop != model::StopReason::none) continue;
+    if (job.stop != model::StopReason::none || job.guest_of) continue;
     auto members = model::members_of(job.spec, flavors);
     if (!members) continue;
     state.queue.push_back({job.id, job.spec.priority, job.queued_since.value_or(job.created), job.not_before, std::move(*members)});

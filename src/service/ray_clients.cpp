@@ -33,6 +33,9 @@ Error not_up(const model::Job& job) {
 Result<RayClientPlace> RayClients::read(store::ReadTx& tx, const JobId& id) {
   HELIO_TRY(job, tx.find<model::Job>(id.value));
   if (!job) return fail(Error(ErrorCode::not_found, fmt::format("no job '{}'", id.value)).with("job", id.value));
+  if (job->guest_of) {
+    return fail(ErrorCode::precondition_failed, "{} runs in the cluster '{}': connect to that", id.value, job->spec.cluster.value_or(""));
+  }
   if (!job->current_attempt) return fail(not_up(*job));
   HELIO_TRY(attempt, tx.find<model::Attempt>(job->current_attempt->value));
   if (!attempt) return fail(not_up(*job));

@@ -28,12 +28,15 @@ constexpr Span kShortestIdle{std::chrono::seconds(10)};  ///< how often its agen
 /// One resolution under way: the spec is completed in place.
 class Resolver {
  public:
-  Resolver(const model::JobSpec& spec, const Catalog& catalog) : catalog_(catalog) { out_.spec = spec; }
+  Resolver(const model::JobSpec& spec, const Catalog& catalog, const model::JobSpec* host) : catalog_(catalog), host_(host) {
+    out_.spec = spec;
+  }
 
   Result<Resolved> run();
 
  private:
   Result<void> cluster();
+  Result<Resolved> guest();
   Result<void> identity();
   Result<void> image();
   Result<void> head();
@@ -52,6 +55,7 @@ class Resolver {
   void warn(std::string text) { out_.warnings.push_back(std::move(text)); }
 
   const Catalog& catalog_;
+  const model::JobSpec* host_;  ///< the cluster that the job runs in, if it has none of its own
   Resolved out_;
 };
 
@@ -109,6 +113,7 @@ bool is_host_label(std::string_view name) {
 
 Result<Resolved> Resolver::run() {
   const bool is_cluster = out_.spec.type == model::JobType::cluster;
+  if (host_ != nullptr && !is_cluster) return guest();
   HELIO_CHECK_OK(is_cluster ? cluster() : resolve_entrypoint(out_.spec.entrypoint));
   HELIO_CHECK_OK(identity());
   HELIO_CHECK_OK(image());
@@ -137,6 +142,7 @@ Result<void> Resolver::cluster() {
   if (!is_host_label(spec.name)) {
     return wrong("$.name", "a cluster needs a name of 1 to 63 letters a-z, digits and '-', not at its ends; got '{}'", spec.name);
   }
+  if (spec.cluster) return wrong("$.cluster", "a cluster does not run in another one; leave it out");
   if (spec.runtime_env) return wrong("$.runtime_env", "belongs to the jobs that are submitted into the cluster");
   if (!spec.requirements.empty()) return wrong("$.requirements", "belongs to the jobs that are submitted into the cluster");
   if (spec.completion != model::Completion::driver) return wrong("$.completion", "a long-lived cluster has no end of its own to judge");
@@ -148,6 +154,52 @@ Result<void> Resolver::cluster() {
     return wrong("$.limits.idle", "expected 10s to 366 days, or 0s for never; got {}", format_duration(idle.d));
   }
   return {};
+}
+
+/// The nodes are the cluster's, and so is all that belongs to nodes; the job brings its code and its policies.
+Result<Resolved> Resolver::guest() {
+  model::JobSpec& spec = out_.spec;
+  const model::JobSpec unsaid;
+  const std::string& name = *spec.cluster;
+  const auto of_cluster = [&](const std::string& path) {
+    return wrong(path, "is that of the cluster '{}', which the job runs in; leave it out, or leave out cluster", name);
+  };
+  if (spec.head.flavor || spec.head.schedulable || spec.head.object_store_memory) return of_cluster("$.head");
+  if (!spec.workers.empty()) return of_cluster("$.workers");
+  if (!spec.mounts.empty()) return of_cluster("$.mounts");
+  if (spec.disk_limit != unsaid.disk_limit) return of_cluster("$.disk_limit");
+  if (spec.image != unsaid.image && spec.image != host_->image) return of_cluster("$.image");
+  if (spec.retention.nodes != unsaid.retention.nodes) return of_cluster("$.retention.nodes");
+  if (spec.completion != unsaid.completion) {
+    return wrong("$.completion", "expected driver: the nodes of the cluster '{}' are not the job's, and do not decide about it", name);
+  }
+  if (spec.entrypoint.resources) {
+    return wrong("$.entrypoint.resources",
+                 "in a long-lived cluster the entrypoint runs on the head; ask for resources in the tasks and actors of the program");
+  }
+  for (std::size_t i = 0; i < spec.env.size(); ++i) {
+    if (!spec.env[i].secret) continue;
+    return wrong(
+        element("$.env", i) + ".secret",
+        "everybody who may look at the cluster '{}' can read the variables of its jobs; give the secret to the cluster, or let the "
+        "program read it from a file",
+        name);
+  }
+  spec.image = host_->image;
+  if (spec.limits.stop_grace != unsaid.limits.stop_grace && spec.limits.stop_grace != host_->limits.stop_grace) {
+    warn(fmt::format("limits.stop_grace is the cluster's: {}", format_duration(host_->limits.stop_grace.d)));
+  }
+  spec.limits.stop_grace = host_->limits.stop_grace;
+  HELIO_CHECK_OK(resolve_entrypoint(spec.entrypoint));
+  HELIO_CHECK_OK(identity());
+  HELIO_CHECK_OK(image());
+  HELIO_CHECK_OK(runtime_env());
+  HELIO_CHECK_OK(env());
+  HELIO_CHECK_OK(policies());
+  HELIO_TRY(members, model::members_of(spec, catalog_.flavors));
+  out_.members = std::move(members);
+  for (std::string& text : entrypoint_warnings(spec.entrypoint)) warn(std::move(text));
+  return std::move(out_);
 }
 
 Result<void> Resolver::identity() {
@@ -478,6 +530,8 @@ void Resolver::size_warnings() {
 
 }  // namespace
 
-Result<Resolved> resolve(const model::JobSpec& spec, const Catalog& catalog) { return Resolver(spec, catalog).run(); }
+Result<Resolved> resolve(const model::JobSpec& spec, const Catalog& catalog, const model::JobSpec* cluster) {
+  return Resolver(spec, catalog, cluster).run();
+}
 
 }  // namespace helio::service

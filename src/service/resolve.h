@@ -31,7 +31,8 @@ struct Resolved {
 };
 
 /// Checks every field (platform rules of docs/en/jobs.md) and fills every default. The first error wins; its path names the field.
-Result<Resolved> resolve(const model::JobSpec& spec, const Catalog& catalog);
+/// `cluster`: of a job that runs in a long-lived cluster, the cluster's.
+Result<Resolved> resolve(const model::JobSpec& spec, const Catalog& catalog, const model::JobSpec* cluster = nullptr);
 /// Ray's runtime_env: fields, types, exclusions. `path` is where it stands.
 Result<void> check_runtime_env(const json::Object& runtime_env, const std::string& path);
 

@@ -64,6 +64,26 @@ TEST(Resolve, without_workers_the_head_works) {
   EXPECT_EQ(resolved->spec.head.schedulable, true);
 }
 
+TEST(Resolve, a_job_in_a_cluster_has_the_clusters_image_and_no_nodes_of_its_own) {
+  const Catalog catalog = catalog_for_test();
+  const auto parsed = json::parse_as<model::JobSpec>(with(R"("cluster":"team","requirements":["numpy"],"limits":{"stop_grace":"5s"})"));
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  model::JobSpec cluster;
+  cluster.image = catalog.images.begin()->first;
+  cluster.limits.stop_grace = Span{7s};
+  const auto resolved = resolve(*parsed, catalog, &cluster);
+  ASSERT_TRUE(resolved) << resolved.error().text();
+  EXPECT_EQ(resolved->spec.image, cluster.image);
+  EXPECT_EQ(resolved->spec.limits.stop_grace, Span{7s});
+  ASSERT_EQ(resolved->warnings.size(), 1U);
+  EXPECT_NE(resolved->warnings[0].find("limits.stop_grace is the cluster's: 7.0s"), std::string::npos) << resolved->warnings[0];
+  ASSERT_EQ(resolved->members.size(), 1U);
+  EXPECT_EQ(resolved->members[0].resources, model::Resources{});
+  const auto again = resolve(resolved->spec, catalog, &cluster);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(json::encode(again->spec), json::encode(resolved->spec));
+}
+
 TEST(Resolve, a_resolved_spec_resolves_to_itself) {
   const auto once = resolve_text(with(R"("workers":[{"count":2}],"requirements":["numpy"],"mounts":[{"source":"/data/x/"}])"));
   ASSERT_TRUE(once) << once.error().text();

@@ -9,7 +9,7 @@
 namespace helio::sim {
 namespace {
 
-constexpr std::array<BugInfo, 17> kBugs{{
+constexpr std::array<BugInfo, 18> kBugs{{
     {Bug::drop_wakeup, "drop_wakeup", "the store's listeners miss changes"},
     {Bug::double_submit, "double_submit", "an unclear submission is repeated under another id"},
     {Bug::skip_fence, "skip_fence", "a daemon that lost its lease may still write"},
@@ -27,6 +27,7 @@ constexpr std::array<BugInfo, 17> kBugs{{
     {Bug::free_retry, "free_retry", "retries are not charged"},
     {Bug::skip_salvage, "skip_salvage", "what a dead agent had not shipped is thrown away"},
     {Bug::double_capacity, "double_capacity", "hosts promise twice what they have"},
+    {Bug::cut_leash, "cut_leash", "an entrypoint in a long-lived cluster outlives its submitter"},
 }};
 
 /// Success that must not stay: carries the outcome out of a transaction that is rolled back.
@@ -86,7 +87,7 @@ class SpoiledTx final : public store::WriteTx {
 
 }  // namespace
 
-const std::array<BugInfo, 17>& all_bugs() { return kBugs; }
+const std::array<BugInfo, 18>& all_bugs() { return kBugs; }
 
 std::optional<Bug> bug_by_name(std::string_view name) {
   const auto found = std::ranges::find(kBugs, name, &BugInfo::name);

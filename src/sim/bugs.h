@@ -32,6 +32,7 @@ enum class Bug {
   free_retry,        ///< retries are not charged
   skip_salvage,      ///< what a dead agent had not shipped is thrown away
   double_capacity,   ///< hosts promise twice what they have
+  cut_leash,         ///< an entrypoint in a long-lived cluster outlives its submitter
 };
 
 struct BugInfo {
@@ -39,7 +40,7 @@ struct BugInfo {
   std::string_view name;
   std::string_view what;
 };
-const std::array<BugInfo, 17>& all_bugs();
+const std::array<BugInfo, 18>& all_bugs();
 std::optional<Bug> bug_by_name(std::string_view name);
 
 /// Passes everything to `inner` but for the planted bug.

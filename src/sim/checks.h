@@ -44,6 +44,7 @@ class Checks {
   void check_ended(const model::Attempt& attempt);
   void check_pool();
   [[nodiscard]] bool fits_now(const model::Job& job) const;
+  [[nodiscard]] bool waits_for_a_ready_cluster(const model::Job& job) const;
   void check_secrets();
   void check_replay();
 

@@ -31,7 +31,9 @@ struct Client {
   model::JobSpec spec;
   std::string key;
   std::optional<Duration> stops_after;
+  Duration comes_after{};
   std::optional<JobId> id;  ///< acknowledged
+  bool refused = false;     ///< its long-lived cluster was not there
   bool stop_acknowledged = false;
 };
 
@@ -51,9 +53,11 @@ class Run {
   void plan_faults();
   void plan_takeover();
   model::JobSpec random_spec(int number, bool held);
+  void make_guest(model::JobSpec& spec, const std::string& cluster);
   provider::Script script(const AttemptId& attempt) const;
   void submit(std::size_t client);
   void stop(std::size_t client);
+  void scale(std::size_t client, std::int32_t workers);
   void start_daemon();
   void crash(Daemon* which);
   void progress();
@@ -113,6 +117,7 @@ provider::WorldDefects Run::defects() const {
   out.same_ports = bug_ == Bug::forget_port;
   out.early_proof = bug_ == Bug::early_proof;
   out.double_capacity = bug_ == Bug::double_capacity;
+  out.no_leash = bug_ == Bug::cut_leash;
   return out;
 }
 
@@ -187,7 +192,7 @@ model::JobSpec Run::random_spec(int number, bool held) {
     spec.retention.time.d = std::chrono::seconds(5 + rng_.below(60));
   }
   if (rng_.chance(0.2)) spec.env.push_back({"PASSWORD", "hunter2-clear-text", true});
-  if (!held && rng_.chance(0.15)) {
+  if (!held && rng_.chance(0.2)) {
     spec.type = model::JobType::cluster;
     spec.name = fmt::format("cluster-{}", number);
     spec.entrypoint = {};
@@ -195,6 +200,16 @@ model::JobSpec Run::random_spec(int number, bool held) {
     spec.limits.idle = Span{std::chrono::seconds(10 + rng_.below(60))};
   }
   return spec;
+}
+
+/// The same job, in a long-lived cluster.
+void Run::make_guest(model::JobSpec& spec, const std::string& cluster) {
+  spec.cluster = cluster;
+  spec.head = {};
+  spec.workers.clear();
+  spec.env.clear();
+  spec.completion = model::Completion::driver;
+  spec.retention = {};
 }
 
 provider::Script Run::script(const AttemptId& attempt) const {
@@ -213,14 +228,26 @@ provider::Script Run::script(const AttemptId& attempt) const {
 
 void Run::plan_jobs() {
   const auto count = 1 + rng_.below(4);
+  const Client* cluster = nullptr;
+  clients_.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     Client client;
     const bool held = rng_.chance(0.15);
     client.spec = random_spec(static_cast<int>(i), held);
     client.key = fmt::format("key-{}", i);
     if (held || rng_.chance(0.2)) client.stops_after = within(0s, 40s);
+    client.comes_after = within(0s, 20s);
+    if (client.spec.type == model::JobType::job && cluster != nullptr && rng_.chance(0.6)) {
+      make_guest(client.spec, cluster->spec.name);
+      client.comes_after = cluster->comes_after + within(1s, 40s);
+    }
     clients_.push_back(std::move(client));
-    time_.after(within(0s, 20s), [this, i] { submit(i); });
+    if (clients_.back().spec.type == model::JobType::cluster) cluster = &clients_.back();
+    for (auto left = clients_.back().spec.type == model::JobType::cluster ? rng_.below(3) : 0; left > 0; --left) {
+      const auto workers = static_cast<std::int32_t>(1 + rng_.below(3));
+      time_.after(clients_.back().comes_after + within(1s, 60s), [this, i, workers] { scale(i, workers); });
+    }
+    time_.after(clients_.back().comes_after, [this, i] { submit(i); });
   }
 }
 
@@ -313,13 +340,16 @@ void Run::sweep_daemons() {
 
 void Run::submit(std::size_t index) {
   Client& client = clients_[index];
-  if (client.id) return;
+  if (client.id || client.refused) return;
   time_.after(1s, [this, index] { submit(index); });  // unless it is answered
   if (!daemon_) return;
   if (bug_ == Bug::lose_submission && rng_.chance(0.3)) daemon_->buggy().lose_next();
   auto job = daemon_->jobs().submit({"alice", model::AccessRole::developer}, client.spec, {"POST /v1/jobs", client.key, client.key});
   if (!job) {
     if (job.error().code() == ErrorCode::unavailable) return;
+    const bool for_its_cluster = job.error().code() == ErrorCode::not_found || job.error().code() == ErrorCode::precondition_failed;
+    client.refused = client.spec.cluster && for_its_cluster;
+    if (client.refused) return;
     checks_->breach("submit: " + job.error().text());
     return;
   }
@@ -337,6 +367,14 @@ void Run::stop(std::size_t index) {
   if (bug_ == Bug::lose_stop && live) daemon_->buggy().lose_next();
   auto stopped = daemon_->jobs().stop({"alice", model::AccessRole::developer}, *client.id, model::StopReason::user);
   if (stopped || stopped.error().code() == ErrorCode::not_found) client.stop_acknowledged = true;
+}
+
+void Run::scale(std::size_t index, std::int32_t workers) {
+  const Client& client = clients_[index];
+  if (!daemon_ || !client.id || client.spec.workers.empty()) return;
+  auto scaled = daemon_->jobs().scale({"alice", model::AccessRole::developer}, *client.id, {std::nullopt, workers});
+  if (scaled || scaled.error().code() == ErrorCode::precondition_failed || scaled.error().code() == ErrorCode::resource_exhausted) return;
+  if (scaled.error().code() != ErrorCode::unavailable) checks_->breach("scale: " + scaled.error().text());
 }
 
 /// The planted bug of a job that changes its mind.
@@ -383,7 +421,7 @@ Outcome Run::go() {
   bool ending = false;
   while (checks_->breaches().empty() && step(limit)) {
     if (out_.steps > kStepsMax) checks_->breach("the world does not come to rest");
-    const bool submitted = std::ranges::all_of(clients_, [](const Client& client) { return client.id.has_value(); });
+    const bool submitted = std::ranges::all_of(clients_, [](const Client& client) { return client.id || client.refused; });
     if (!ending && time_.mono() >= quiet_at_ && submitted && daemon_ && !former_ && checks_->all_over()) {
       ending = true;
       limit = std::min(limit, time_.mono() + kQuietEnd);

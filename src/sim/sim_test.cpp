@@ -44,19 +44,20 @@ class PlantedBug : public Sim, public testing::WithParamInterface<BugInfo> {};
 std::uint64_t first_seed(Bug bug) {
   switch (bug) {
     case Bug::drop_wakeup:
-      return 56;
+    case Bug::skip_salvage:
+      return 8;
     case Bug::double_submit:
       return 4;
     case Bug::lose_ack:
-      return 112;
+      return 16;
     case Bug::stale_status:
       return 6;
     case Bug::early_proof:
-      return 25;
+      return 29;
     case Bug::forget_orphan:
-      return 43;
-    case Bug::skip_salvage:
-      return 17;
+      return 69;
+    case Bug::cut_leash:
+      return 176;
     default:
       return 1;
   }

@@ -1,12 +1,14 @@
 """A long-lived cluster of real Ray: what its users see from its making to its shutdown for want of use."""
 import concurrent.futures
+import os
 import re
+import signal
 import subprocess
 import textwrap
 import time
 
 from conftest import ray_prefix
-from heliostat import eventually
+from heliostat import eventually, processes_tagged
 
 
 def clients_of(real, version, cluster):
@@ -60,6 +62,29 @@ def test_a_cluster_is_shared_used_and_shut_down_when_idle(real, tmp_path):
     viewer = real.helio("tokens", "create", "looker", "--role", "viewer", check=0).stdout.split()[-1]
     assert real.api("GET", "/ray/default/clusters/team/api/jobs/", token=viewer)[0] == 200
     assert real.api("POST", "/ray/default/clusters/team/api/jobs/", {"entrypoint": "true"}, token=viewer)[0] == 403
+
+    # Jobs of heliostat's own in it: an exit code, a stop that the program hears, a submitter that is killed.
+    (tmp_path / "main.py").write_text("import os, ray\nray.init()\nprint('nodes', len(ray.nodes()), os.environ['K'])\nraise SystemExit(4)\n")
+    done = real.helio("run", "--cluster", "team", "--working-dir", tmp_path, "--env", "K=v", "--", "python", "main.py", timeout=120, check=4)
+    assert done.stdout.splitlines()[-1] == "nodes 2 v" and "in cluster team" in done.stderr
+    waits = real.submit("--cluster", "team", "--", "sh", "-c", "trap 'echo heard; exit 0' TERM; echo up; while :; do sleep 0.1; done")
+    eventually("it is up", lambda: "up\n" in real.helio("logs", waits, check=0).stdout, 60)
+    real.helio("stop", "--wait", waits, check=0)
+    assert real.job(waits)["state"] == "stopped" and "heard" in real.helio("logs", waits, check=0).stdout
+    killed = real.submit("--cluster", "team", "--", "sh", "-c",
+                         f"echo x >> {tmp_path}/starts; test $(wc -l < {tmp_path}/starts) = 2 && exit 0; python -c 'import time; time.sleep(300)' {tmp_path}")
+    eventually("it runs", lambda: (tmp_path / "starts").exists(), 60)
+    submitter = next(pid for pid, command in processes_tagged(f"{killed}-1-h") if "helio-agent" in command)
+    os.kill(submitter, signal.SIGKILL)
+    assert real.wait(killed, 90)["attempts"] == 2 and (tmp_path / "starts").read_text() == "x\nx\n"
+
+    # Another size, and back: the node that leaves is drained by Ray.
+    real.helio("cluster", "scale", "team", "2", check=0)
+    eventually("two serve", lambda: [node["state"] for node in real.nodes(job["id"]) if node["role"] == "worker"] == ["serving"] * 2, 60)
+    real.helio("cluster", "scale", "team", "1", check=0)
+    eventually("one has left", lambda: [node["state"] for node in real.nodes(job["id"]) if node["leaving"]] == ["gone"], 60)
+    assert cluster(real)["state"] == "running" and cluster(real)["attempts"] == 1
+    nodes = real.nodes(job["id"])
 
     # An actor that outlives its job is use, too.
     (tmp_path / "main.py").write_text(KEEPER)

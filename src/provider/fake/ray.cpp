@@ -42,15 +42,26 @@ void World::step(Agent& agent) {
 void World::act(Agent& agent, const node::Action& what) {
   if (std::holds_alternative<action::StartRay>(what)) {
     start_ray(agent);
+  } else if (std::holds_alternative<action::WatchCluster>(what)) {
+    // A node's own cluster tells of itself; a submitter comes to one that may have nothing new to tell.
+    if (agent.submitter()) later(agent.id(), between(1ms, 100ms), [this](Agent& same) { spread(ray_of(same)); });
   } else if (std::holds_alternative<action::SubmitDriver>(what)) {
     submit(agent);
   } else if (const auto* stop = std::get_if<action::StopDriver>(&what)) {
-    Ray& ray = ray_of(agent);
     const Script script = scripts_(agent.attempt());
     const Duration grace = agent.machine.assignment().stop_grace.d;
     const Duration takes = stop->kill ? 20ms : script.stubborn ? grace : between(20ms, 500ms);
-    later(agent.id(), takes, [this, driver = ray.driver](Agent& head) {
-      if (driver != 0 && ray_of(head).driver == driver) end_driver(head, "STOPPED", std::nullopt);
+    later(agent.id(), takes, [this, driver = driver_of(agent).runs](Agent& head) {
+      if (driver != 0 && driver_of(head).runs == driver) end_driver(head, "STOPPED", std::nullopt);
+    });
+  } else if (const auto* drain = std::get_if<action::DrainNode>(&what)) {
+    later(drain->node, between(20ms, 20s), [this](Agent& worker) {
+      if (!worker.facts.raylet || !worker.facts.raylet->running) return;
+      worker.facts.raylet = ProcessFact{false, 0};
+      Ray& ray = ray_of(worker);
+      ray.alive.erase(worker.id());
+      ray.dead.insert(worker.id());
+      spread(ray);
     });
   } else if (std::holds_alternative<action::SignalRay>(what)) {
     later(agent.id(), between(50ms, 2s), [this](Agent& same) { end_ray(same, 1); });
@@ -74,21 +85,25 @@ void World::spread(Ray& ray) {
       facts.head_agent_up = ray.agent;
       facts.rows_alive.assign(ray.alive.begin(), ray.alive.end());
       facts.rows_dead.assign(ray.dead.begin(), ray.dead.end());
-      if (agent->machine.assignment().watch_idle.d > Duration(0) && ray.agent && !facts.cluster_busy) {
-        // Somebody works in it for a while.
-        facts.cluster_busy = true;
-        later(id, between(1s, 30s), [this](Agent& head) {
-          head.facts.cluster_busy = false;
-          step(head);
-        });
+      const Driver& driver = ray.drivers[agent->attempt()];
+      if (agent->machine.assignment().watch_idle.d > Duration(0) && ray.agent) {
+        if (!facts.cluster_busy) {
+          // Somebody works in it for a while.
+          ray.visited = true;
+          later(id, between(1s, 30s), [this](Agent& head) {
+            ray_of(head).visited = false;
+            spread(ray_of(head));
+          });
+        }
+        facts.cluster_busy = ray.visited || std::ranges::any_of(ray.drivers, [](const auto& entry) { return entry.second.runs != 0; });
       }
-      facts.driver_known = ray.known && ray.api;
-      facts.driver_ray_status = ray.status;
-      facts.driver_exit_code = ray.exit_code;
-      facts.driver_message = ray.message;
-      facts.driver_first_line = ray.first_line;
-      facts.driver_log_complete = ray.known && ray.driver == 0 && !ray.status.empty();
-      if (ray.known) facts.driver_absent = false;
+      facts.driver_known = driver.known && ray.api;
+      facts.driver_ray_status = driver.status;
+      facts.driver_exit_code = driver.exit_code;
+      facts.driver_message = driver.message;
+      facts.driver_first_line = driver.first_line;
+      facts.driver_log_complete = driver.known && driver.runs == 0 && !driver.status.empty();
+      if (driver.known) facts.driver_absent = false;
     }
     later(id, Duration(1), [this](Agent& same) { step(same); });
   }
@@ -147,7 +162,7 @@ void World::submit(Agent& agent) {
     head.facts.post = unclear ? Facts::Post::unclear : Facts::Post::accepted;
     if (!arrives) {
       later(head.id(), between(100ms, 500ms), [this](Agent& same) {
-        same.facts.driver_absent = !ray_of(same).known;
+        same.facts.driver_absent = !driver_of(same).known;
         step(same);
       });
     }
@@ -156,48 +171,58 @@ void World::submit(Agent& agent) {
 }
 
 void World::arrive(Agent& agent) {
-  Ray& ray = ray_of(agent);
-  if (ray.known || !agent.facts.processes_left) return;
-  ray.known = true;
-  ray.status = "PENDING";
-  ray.driver = rng_.next() | 1U;
-  spread(ray);
-  later(agent.id(), between(300ms, 2s), [this, driver = ray.driver](Agent& head) {
-    if (ray_of(head).driver == driver) run_driver(head);
+  Driver& driver = driver_of(agent);
+  if (driver.known || !ray_of(agent).api) return;
+  driver.known = true;
+  driver.status = "PENDING";
+  driver.runs = rng_.next() | 1U;
+  spread(ray_of(agent));
+  later(agent.id(), between(300ms, 2s), [this, runs = driver.runs](Agent& head) {
+    if (driver_of(head).runs == runs) run_driver(head);
   });
 }
 
 void World::run_driver(Agent& agent) {
-  Ray& ray = ray_of(agent);
+  Driver& driver = driver_of(agent);
   const Script script = scripts_(agent.attempt());
   if (++starts_[agent.attempt()] > 1) {
     breaches_.push_back(
         fmt::format("invariant 2: the entrypoint of {} was started {} times", agent.attempt().value, starts_[agent.attempt()]));
   }
-  ray.status = "RUNNING";
-  ray.first_line = true;
+  driver.status = "RUNNING";
+  driver.first_line = true;
+  if (agent.submitter()) agent.facts.processes_left = true;  // on its leash
   write_log(agent, 500);
-  spread(ray);
+  spread(ray_of(agent));
   if (script.hangs) return;
-  later(agent.id(), script.run, [this, driver = ray.driver, code = script.exit_code](Agent& head) {
-    if (ray_of(head).driver == driver) end_driver(head, code == 0 ? "SUCCEEDED" : "FAILED", code);
+  later(agent.id(), script.run, [this, runs = driver.runs, code = script.exit_code](Agent& head) {
+    if (driver_of(head).runs == runs) end_driver(head, code == 0 ? "SUCCEEDED" : "FAILED", code);
   });
 }
 
 void World::end_driver(Agent& agent, const std::string& status, std::optional<std::int32_t> exit_code) {
-  Ray& ray = ray_of(agent);
-  if (ray.driver == 0) return;
-  ray.driver = 0;
-  ray.status = status;
-  ray.exit_code = exit_code;
-  ray.message = exit_code && *exit_code != 0 ? fmt::format("Job entrypoint command failed with exit code {}", *exit_code) : "";
+  Driver& driver = driver_of(agent);
+  if (driver.runs == 0) return;
+  driver.runs = 0;
+  driver.status = status;
+  driver.exit_code = exit_code;
+  if (agent.submitter()) agent.facts.processes_left = false;
+  driver.message = exit_code && *exit_code != 0 ? fmt::format("Job entrypoint command failed with exit code {}", *exit_code) : "";
   driver_ended_[agent.attempt()] = time_.mono();
   write_log(agent, 300);
-  spread(ray);
+  spread(ray_of(agent));
+}
+
+void World::drop_driver(Ray& ray, const AttemptId& attempt) {
+  const auto found = ray.drivers.find(attempt);
+  if (found == ray.drivers.end()) return;
+  if (found->second.runs != 0) driver_ended_.try_emplace(attempt, time_.mono());
+  found->second.runs = 0;
 }
 
 void World::end_ray(Agent& agent, std::int32_t exit_code) {
   if (!agent.facts.processes_left) return;
+  if (agent.submitter()) return end_driver(agent, "FAILED", exit_code);
   Facts& facts = agent.facts;
   facts.processes_left = false;
   for (auto* process : {&facts.ray_start, &facts.raylet, &facts.gcs, &facts.dashboard}) {
@@ -213,18 +238,25 @@ void World::fall(Agent& agent) {
   ray.alive.erase(agent.id());
   if (agent.head()) {
     ray.gcs = ray.api = ray.agent = false;
-    ray.driver = 0;
     driver_ended_.try_emplace(agent.attempt(), time_.mono());
+    for (auto& [attempt, driver] : ray.drivers) drop_driver(ray, attempt);
     for (const auto& [id, other] : agents_) {
       if (id == agent.id() || &ray_of(*other) != &ray) continue;
+      if (other->submitter()) {
+        other->facts.processes_left = false;
+        continue;
+      }
       later(id, between(2s, 60s), [this](Agent& worker) { end_ray(worker, 1); });
     }
-  } else {
-    ray.dead.insert(agent.id());
-    if (Agent* head = find(ray.head); head != nullptr && ray.driver != 0 && rng_.chance(0.5)) {
-      later(ray.head, between(100ms, 2s), [this, driver = ray.driver](Agent& same) {
-        if (ray_of(same).driver == driver) end_driver(same, "FAILED", 1);
-      });
+  } else if (ray.dead.insert(agent.id()).second) {
+    for (const auto& [attempt, driver] : ray.drivers) {
+      if (driver.runs == 0 || !rng_.chance(0.5)) continue;
+      for (const auto& [id, other] : agents_) {
+        if (!other->head() || other->attempt() != attempt) continue;
+        later(id, between(100ms, 2s), [this, runs = driver.runs](Agent& same) {
+          if (driver_of(same).runs == runs) end_driver(same, "FAILED", 1);
+        });
+      }
     }
   }
   spread(ray);
@@ -243,7 +275,12 @@ void World::exit_agent(Agent& agent, std::string detail, std::optional<std::int3
   agent.fact.exit_code = exit_code;
   agent.fact.cause = std::move(cause);
   agent.fact.at = time_.now();
-  if (had_ray) fall(agent);
+  if (agent.submitter()) {
+    if (!defects_.no_leash) drop_driver(ray_of(agent), agent.attempt());
+    spread(ray_of(agent));
+  } else if (had_ray) {
+    fall(agent);
+  }
   tell(agent.id(), agent.fact);
 }
 
@@ -252,9 +289,11 @@ void World::exit_agent(Agent& agent, std::string detail, std::optional<std::int3
 bool World::strike(Blow blow) {
   std::vector<NodeId> targets;
   for (const auto& [id, agent] : agents_) {
-    const bool fits = blow == Blow::gcs || blow == Blow::driver ? agent->head() : true;
+    const bool of_head = blow == Blow::gcs || blow == Blow::driver;
+    const bool of_ray = blow != Blow::agent && blow != Blow::driver;
+    const bool fits = (!of_head || agent->head()) && !(of_ray && agent->submitter());
     const bool has_ray = agent->facts.processes_left || blow == Blow::agent;
-    const bool has_driver = blow != Blow::driver || ray_of(*agent).status == "RUNNING";
+    const bool has_driver = blow != Blow::driver || driver_of(*agent).status == "RUNNING";
     if (agent->alive && fits && has_ray && has_driver) targets.push_back(id);
   }
   if (targets.empty()) return false;
@@ -306,7 +345,7 @@ void World::reboot() {
     if (!agent->alive) continue;
     agent->facts.processes_left = false;
     exit_agent(*agent, "boot id differs", std::nullopt, std::string(model::cause::kHostReboot));
-    ray_of(*agent).driver = 0;
+    drop_driver(ray_of(*agent), agent->attempt());
     driver_ended_.try_emplace(agent->attempt(), time_.mono());
   }
 }

@@ -32,9 +32,26 @@ const World::Agent* World::find(const NodeId& node) const {
 }
 
 World::Ray& World::ray_of(const Agent& agent) {
-  auto& ray = rays_[agent.spec.assignment.cluster];
+  ClusterId cluster = agent.spec.assignment.cluster;
+  if (agent.submitter()) {
+    for (const auto& [id, other] : agents_) {
+      if (other->head() && !other->submitter() && other->spec.assignment.address == agent.spec.assignment.head_address) {
+        cluster = other->spec.assignment.cluster;
+      }
+    }
+  }
+  auto& ray = rays_[cluster];
   if (!ray) ray = std::make_unique<Ray>();
   return *ray;
+}
+
+World::Driver& World::driver_of(const Agent& agent) { return ray_of(agent).drivers[agent.attempt()]; }
+
+bool World::driver_runs(const AttemptId& attempt) const {
+  return std::ranges::any_of(rays_, [&](const auto& entry) {
+    const auto found = entry.second->drivers.find(attempt);
+    return found != entry.second->drivers.end() && found->second.runs != 0;
+  });
 }
 
 Duration World::between(Duration low, Duration high) {
@@ -109,7 +126,7 @@ Result<void> World::ensure(const NodeSpec& spec) {
   }
   agent.fact.state = model::ProviderState::running;
   tell(id, agent.fact);
-  if (agent.head()) ray_of(agent).head = id;
+  if (agent.head() && !agent.submitter()) ray_of(agent).head = id;
   agent.machine.assign(spec.assignment);
   later(id, between(5ms, 300ms), [this](Agent& born) {
     write_log(born, 100);

@@ -59,6 +59,7 @@ struct WorldDefects {
   bool same_ports = false;       ///< ports that are taken are given again
   bool early_proof = false;      ///< a node is called dead when it is told to end
   bool double_capacity = false;  ///< hosts promise twice what they have
+  bool no_leash = false;         ///< what a submitter has submitted outlives it
 };
 
 class World {
@@ -124,14 +125,19 @@ class World {
   /// What the node's processes ever wrote to their logs.
   [[nodiscard]] std::int64_t log_written(const NodeId& node) const;
   [[nodiscard]] std::optional<MonoTime> driver_ended(const AttemptId& attempt) const;
+  /// Its entrypoint runs now.
+  [[nodiscard]] bool driver_runs(const AttemptId& attempt) const;
 
  private:
   struct Agent;
+  struct Driver;
   struct Ray;
 
   Agent* find(const NodeId& node);
   [[nodiscard]] const Agent* find(const NodeId& node) const;
+  /// The cluster that a node belongs to, or that a submitter submits to.
   Ray& ray_of(const Agent& agent);
+  Driver& driver_of(const Agent& agent);
   /// Runs `task` on the agent after `delay`, unless it is dead by then.
   void later(const NodeId& node, Duration delay, std::function<void(Agent&)> task);
   Duration between(Duration low, Duration high);
@@ -145,6 +151,8 @@ class World {
   void arrive(Agent& agent);
   void run_driver(Agent& agent);
   void end_driver(Agent& agent, const std::string& status, std::optional<std::int32_t> exit_code);
+  /// Its process is gone, without a word to its record.
+  void drop_driver(Ray& ray, const AttemptId& attempt);
   void end_ray(Agent& agent, std::int32_t exit_code);
   void fall(Agent& agent);
   void exit_agent(Agent& agent, std::string detail, std::optional<std::int32_t> exit_code, std::string cause);

@@ -32,6 +32,17 @@ struct World::Agent {
   [[nodiscard]] const NodeId& id() const { return spec.assignment.node; }
   [[nodiscard]] const AttemptId& attempt() const { return spec.assignment.attempt; }
   [[nodiscard]] bool head() const { return spec.assignment.role == model::Role::head; }
+  [[nodiscard]] bool submitter() const { return spec.assignment.submitter; }
+};
+
+/// An entrypoint that was submitted to a cluster.
+struct World::Driver {
+  bool known = false;  ///< the submission arrived
+  std::string status;
+  std::optional<std::int32_t> exit_code;
+  std::string message;
+  bool first_line = false;
+  std::uint64_t runs = 0;  ///< number of the process; 0 = none
 };
 
 /// One Ray cluster.
@@ -42,12 +53,8 @@ struct World::Ray {
   bool agent = false;
   std::set<NodeId> alive;
   std::set<NodeId> dead;
-  bool known = false;  ///< the submission arrived
-  std::string status;
-  std::optional<std::int32_t> exit_code;
-  std::string message;
-  bool first_line = false;
-  std::uint64_t driver = 0;  ///< number of the driver that runs; 0 = none
+  bool visited = false;  ///< of a long-lived cluster: somebody works in it who is no job of ours
+  std::map<AttemptId, Driver> drivers;
 };
 
 }  // namespace helio::provider

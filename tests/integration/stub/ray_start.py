@@ -58,6 +58,7 @@ class Gcs:
     def __init__(self, listener):
         self.listener = listener
         self.rows = {}
+        self.nodes = {}
         self.lock = threading.Lock()
 
     def serve(self):
@@ -76,9 +77,16 @@ class Gcs:
             return
         if not line:
             return
+        if line.startswith("drain "):
+            with self.lock:
+                self.nodes[line.split()[1]].sendall(b"drain\n")
+            connection.close()
+            return
         row = json.loads(line)
         with self.lock:
             self.rows[row["node_id"]] = row
+        with self.lock:
+            self.nodes[row["node_id"]] = connection
         stream.readline()  # ends when the node does
         with self.lock:
             row.update(state="DEAD", state_message="health check failed due to missing too many heartbeats")
@@ -110,7 +118,32 @@ def register(args, node_id):
     return connection
 
 
+def drain_node():
+    """`ray drain-node`: the node's raylet is told that it may go."""
+    options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+    host, port = options["--address"].rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(f"drain {options['--node-id']}\n".encode())
+        connection.recv(1)
+
+
+def listen_for_drain(connection, raylet):
+    """A raylet that was drained waits for its work, which is a file here, and then ends alone: `ray start` does not notice."""
+    if connection.recv(16).startswith(b"drain"):
+        busy = os.environ.get("STUB_RAY_BUSY")
+        while busy and os.path.exists(busy):
+            time.sleep(0.05)
+        connection.shutdown(socket.SHUT_WR)
+        DRAINED.add(raylet)
+        os.kill(raylet, signal.SIGKILL)
+
+
+DRAINED = set()
+
+
 def main():
+    if sys.argv[1] == "drain-node":
+        return drain_node()
     if os.environ.get("STUB_RAY_FAILS"):
         sys.exit(os.environ["STUB_RAY_FAILS"])
     args = parse()
@@ -125,8 +158,11 @@ def main():
              f"{args.node_ip_address}:{args.port}", session, node_id], preexec_fn=die_with_parent).pid
     children["raylet"] = subprocess.Popen([f"{HERE}/raylet", "infinity"], preexec_fn=die_with_parent).pid
     connection = register(args, node_id)
+    threading.Thread(target=listen_for_drain, args=(connection, children["raylet"]), daemon=True).start()
     while True:
         pid, status = os.wait()
+        if pid in DRAINED:
+            continue
         for name, child in children.items():
             if child == pid:
                 code = os.waitstatus_to_exitcode(status)
