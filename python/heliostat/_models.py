@@ -457,6 +457,7 @@ class Node(Model):
     generation: Optional[int] = None
     desired: Optional[NodeDesired] = None
     stop_driver: Optional[bool] = None
+    added: Optional[bool] = None
     leaving: Optional[bool] = None
     status: Optional[AgentStatus] = None
     fact: Optional[ProviderFact] = None

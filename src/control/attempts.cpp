@@ -222,7 +222,9 @@ void check_idle(Draft& draft, const model::Node& head) {
   if (!is_cluster(draft) || limit <= Duration(0)) return;
   const std::string heard = "idle-heard/" + draft.attempt->value.id.value;
   if (!head.connected) return draft.forget_deadline(heard);
-  const std::optional<Timestamp> since = head.status.idle_since;
+  // A job that is on its way is in no table of Ray yet; once it has ended, what the head said before is heard anew.
+  if (draft.expects_guests) draft.forget_deadline(heard);
+  const std::optional<Timestamp> since = draft.expects_guests ? std::nullopt : head.status.idle_since;
   const auto deadline = [&](Timestamp from) { return fmt::format("idle/{}/{}", draft.attempt->value.id.value, from.us); };
   if (job->idle_since != since) {
     if (job->idle_since) draft.forget_deadline(deadline(*job->idle_since));

@@ -20,6 +20,9 @@ void step_cluster(Draft& draft);
 /// Deadlines and stop of a job without an attempt; back-off; the total deadline; follows the attempt's state.
 void step_job(Draft& draft);
 
+/// How the reason of a cluster begins that grows and has no room; what follows says what would help.
+inline constexpr std::string_view kWaitsForRoom = "waits for room for more workers";
+
 /// Raises what a node shall do next. False when it is there already.
 bool ask(Draft& draft, Tracked<model::Node>& node, model::Phase phase);
 /// Dead beyond doubt: the provider has said so.

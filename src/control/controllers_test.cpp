@@ -22,6 +22,7 @@ struct Stage {
   std::optional<Duration> wake;
   const Aggregate* host = nullptr;
   bool has_guests = false;
+  bool expects_guests = false;
 
   Stage() {
     model::Job job;
@@ -67,6 +68,7 @@ struct Stage {
       Draft draft(aggregate, JobId("j-1"), {clock.now(), clock.mono()}, deadlines, memory);
       draft.host = host;
       draft.has_guests = has_guests;
+      draft.expects_guests = expects_guests;
       step_nodes(draft);
       step_resize(draft);
       step_attempt(draft);
@@ -256,6 +258,7 @@ struct ClusterStage : Stage {
       node.status.reached = index == 0 ? Phase::checked : Phase::driving;
     }
     head().status.marks = {{"nodes_alive", clock.now()}, {"api_up", clock.now()}};
+    head().status.nodes_joined = {head().id, worker().id};
     run();
   }
   void idle_since(std::optional<Timestamp> at) {
@@ -307,6 +310,22 @@ TEST(Controllers, AClusterThatNobodyUsesIsShutDownAndSaysSoBefore) {
   EXPECT_EQ(stage.aggregate.job->state, JobState::stopped);
   EXPECT_EQ(stage.aggregate.job->verdict->cause, cause::kStoppedIdle);
   EXPECT_FALSE(stage.aggregate.job->idle_since);
+}
+
+TEST(Controllers, AClusterThatAJobIsOnItsWayToIsNotIdle) {
+  ClusterStage stage;
+  stage.idle_since(stage.clock.now());
+  stage.expects_guests = true;
+  stage.clock.advance(11min);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running);
+  EXPECT_EQ(stage.aggregate.job->reason, "ready");
+  stage.expects_guests = false;
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::running) << "the head has not been heard since";
+  stage.clock.advance(16s);
+  stage.run();
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::ending) << "nothing ran in it";
 }
 
 TEST(Controllers, AClusterWhoseAgentIsAwayIsNotTakenForIdle) {
@@ -383,6 +402,7 @@ TEST(Controllers, AClusterThatShallBeLargerWaitsForRoomAndANewcomerThatFailsTake
   newcomer.index = 2;
   newcomer.created = stage.clock.now();
   newcomer.status = {};
+  newcomer.added = false;
   stage.aggregate.nodes[2] = newcomer;
   stage.aggregate.cluster->nodes = 3;
   stage.aggregate.job->growing_since.reset();
@@ -394,6 +414,27 @@ TEST(Controllers, AClusterThatShallBeLargerWaitsForRoomAndANewcomerThatFailsTake
   EXPECT_EQ(stage.aggregate.cluster->nodes, 2);
   EXPECT_EQ(stage.aggregate.job->growing_since, stage.clock.now()) << "another one is tried";
   EXPECT_EQ(stage.aggregate.job->not_before, stage.clock.now() + 30s);
+
+  // One that hangs is given up in time; one that was counted is a loss.
+  newcomer.id = NodeId("j-1-1-w3");
+  newcomer.index = 3;
+  newcomer.created = stage.clock.now();
+  stage.aggregate.nodes[3] = newcomer;
+  stage.aggregate.cluster->nodes = 3;
+  stage.run();
+  stage.clock.advance(61s);
+  stage.run();
+  EXPECT_TRUE(stage.aggregate.nodes[3].leaving) << stage.aggregate.nodes[3].reason;
+  EXPECT_EQ(stage.aggregate.nodes[3].desired, Phase::drained);
+  newcomer.id = NodeId("j-1-1-w4");
+  newcomer.index = 4;
+  newcomer.created = stage.clock.now();
+  stage.aggregate.nodes[4] = newcomer;
+  stage.head().status.nodes_joined.push_back(newcomer.id);
+  stage.run();
+  EXPECT_TRUE(stage.aggregate.nodes[4].added);
+  stage.dies(stage.aggregate.nodes[4]);
+  EXPECT_EQ(stage.aggregate.attempt->state, AttemptState::ending);
 }
 
 /// A job with a submitter in a long-lived cluster.

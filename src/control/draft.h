@@ -79,6 +79,7 @@ class Draft {
   std::vector<Tracked<model::Node>> nodes;  ///< in order of index
   std::vector<Call> calls;
   const Aggregate* host = nullptr;  ///< of a job in a long-lived cluster: the cluster, as long as it has not ended
+  bool expects_guests = false;      ///< jobs that have not ended run in this long-lived cluster, or will
   bool has_guests = false;          ///< jobs that run in this long-lived cluster have live attempts
 
   [[nodiscard]] const JobId& id() const { return id_; }

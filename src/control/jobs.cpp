@@ -44,7 +44,10 @@ std::string resizing(const Draft& draft) {
     if (node->leaving && node->state != model::NodeState::gone) leaving.push_back(node_name(node->role, node->index));
   }
   std::string out;
-  if (draft.job->value.growing_since) out += "; waits for room for more workers";
+  if (draft.job->value.growing_since && draft.cluster) {
+    const std::string& reason = draft.cluster->value.reason;
+    out += "; " + (reason.starts_with(kWaitsForRoom) ? reason : std::string(kWaitsForRoom));
+  }
   if (!leaving.empty())
     out += fmt::format("; {} leave{} when the work there has ended", fmt::join(leaving, ", "), leaving.size() == 1 ? "s" : "");
   return out;
@@ -61,7 +64,8 @@ std::string running_reason(Draft& draft) {
   const bool soon = draft.passed(name, *job.idle_since, limit - notice);
   return fmt::format("{}idle since {}; it is shut down at {} unless something runs in it (limits.idle {})",
                      soon ? "about to be shut down: " : "", format_time(*job.idle_since), format_time(*job.idle_since + limit),
-                     format_duration(limit));
+                     format_duration(limit)) +
+         resizing(draft);
 }
 
 /// A job in a long-lived cluster has no place of its own to wait for.

@@ -156,6 +156,7 @@ void Loop::Impl::step(const JobId& id) {
     return;
   }
   Draft draft(*aggregate, id, moment(), deadlines_, memory_);
+  draft.expects_guests = view_.expects_guests(id);
   draft.has_guests = view_.has_guests(id);
   if (aggregate->job && aggregate->job->guest_of) draft.host = view_.find(*aggregate->job->guest_of);
   step_nodes(draft);

@@ -2,9 +2,11 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "control/controllers.h"
 #include "model/gang.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace helio::control {
 namespace {
@@ -23,15 +25,26 @@ bool is_growing(const Aggregate& aggregate) { return aggregate.attempt && aggreg
 Result<std::vector<model::Member>> missing_of(const Aggregate& aggregate, const std::map<std::string, model::Flavor>& flavors) {
   std::vector<const model::Node*> nodes;
   for (const auto& [index, node] : aggregate.nodes) nodes.push_back(&node);
-  return model::members_missing(aggregate.job->spec, *aggregate.attempt, nodes, flavors);
+  return model::members_missing(aggregate.job->spec, nodes, flavors);
 }
 
-Transaction new_reason(model::Job job, std::string reason, Timestamp now) {
-  Transaction out;
-  store::Event event = control_event(now, job.id, "job.reason", reason);
-  job.reason = std::move(reason);
-  out.puts.push_back({std::move(job), std::move(event)});
-  return out;
+/// Why one waits, where people look for it: of a cluster that runs and grows that is not the job's own reason.
+void say(SchedulingOutcome& out, const Aggregate& aggregate, std::string reason, Timestamp now) {
+  Transaction tx;
+  const JobId& id = aggregate.job->id;
+  if (is_growing(aggregate)) {
+    reason = std::string(kWaitsForRoom) + ": " + reason;
+    if (aggregate.cluster->reason == reason) return;
+    model::Cluster cluster = *aggregate.cluster;
+    cluster.reason = reason;
+    tx.puts.push_back({std::move(cluster), control_event(now, id, "cluster.reason", reason)});
+  } else {
+    if (aggregate.job->reason == reason) return;
+    model::Job job = *aggregate.job;
+    job.reason = reason;
+    tx.puts.push_back({std::move(job), control_event(now, id, "job.reason", reason)});
+  }
+  out.reasons.push_back(std::move(tx));
 }
 
 }  // namespace
@@ -68,9 +81,14 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
       missing = fmt::format("no image '{}'", job.spec.image);
     if (!missing.empty()) {
       // Passed over, so that it holds nobody up; it goes on when an administrator brings back what it needs.
-      const std::string reason = fmt::format("waits: {}; it was removed after the job was submitted", missing);
-      if (job.reason != reason && !grows) out.reasons.push_back(new_reason(job, reason, now));
+      const std::string reason = grows ? missing : fmt::format("waits: {}; it was removed after the job was submitted", missing);
+      say(out, *aggregate, reason, now);
       continue;
+    }
+    // Nothing else comes back to it then.
+    if (grows && job.not_before && *job.not_before > now) {
+      const Duration until = *job.not_before - now;
+      out.again = out.again ? std::min(*out.again, until) : until;
     }
     ++looked_at;
     state.queue.push_back({job.id, job.spec.priority, key.since, job.not_before, std::move(*members)});
@@ -89,8 +107,9 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
                           : admit(job, view.images().at(job.spec.image), admission.placement, slots, ports, now);
     if (!admitted) {
       const std::string reason = fmt::format("waits: {}", admitted.error().message());
-      if (job.reason != reason && !grows) out.reasons.push_back(new_reason(job, reason, now));
+      say(out, aggregate, reason, now);
       out.again = kPlanAgain;
+      if (grows) continue;  // what it had been given stays free for now
       return out;
     }
     out.admissions.push_back(std::move(*admitted));
@@ -99,9 +118,7 @@ SchedulingOutcome Scheduling::step(const View& view, Timestamp now) {
     if (refusal.position != 1) continue;
     const model::Job& job = *view.find(refusal.job)->job;
     out.blocked = View::queue_key(job);
-    if (is_growing(*view.find(refusal.job))) continue;  // what it says of itself is that it runs
-    const std::string reason = "next in the queue: " + refusal.message;
-    if (job.reason != reason) out.reasons.push_back(new_reason(job, reason, now));
+    say(out, *view.find(refusal.job), "next in the queue: " + refusal.message, now);
   }
   return out;
 }
@@ -154,6 +171,7 @@ Result<Admission> Scheduling::grow(const Aggregate& aggregate, const std::vector
     if (const auto* node = std::get_if<model::Node>(&row.resource)) attempt.placement.push_back(node->placement);
   }
   cluster.nodes += static_cast<std::int32_t>(placement.size());
+  cluster.reason = "more of its nodes are being made";
   ++head.generation;
   job.growing_since.reset();
   job.not_before.reset();

@@ -48,6 +48,8 @@ class View {
   [[nodiscard]] const Aggregate* find(const JobId& job) const;
   /// Jobs that wait for the pool, and clusters that grow. Those that wait for a long-lived cluster are not among them.
   [[nodiscard]] const std::set<QueueKey>& queue() const { return queue_; }
+  /// A job that has not ended runs in this long-lived cluster, or will.
+  [[nodiscard]] bool expects_guests(const JobId& cluster) const { return guests_.contains(cluster); }
   /// A job that runs in this long-lived cluster has a live attempt.
   [[nodiscard]] bool has_guests(const JobId& cluster) const;
   [[nodiscard]] const std::map<std::string, model::Flavor>& flavors() const { return flavors_; }

@@ -14,7 +14,7 @@ BOOST_DESCRIBE_ENUM(ProviderState, unknown, absent, running, ended)
 BOOST_DESCRIBE_STRUCT(ProviderFact, (), (state, detail, exit_code, cause, at))
 BOOST_DESCRIBE_STRUCT(Node, (),
                       (id, revision, cluster, attempt, job, host, role, index, state, reason, created, state_since, placement, generation,
-                       desired, stop_driver, leaving, status, fact, token_hash, connected, address, port_base))
+                       desired, stop_driver, added, leaving, status, fact, token_hash, connected, address, port_base))
 }  // namespace helio::model
 
 HELIO_JSON_DEFINE(helio::model::Placement)

@@ -100,6 +100,7 @@ struct Node {
   std::int64_t generation = 1;  ///< of the desired state below
   Phase desired = Phase::idle;
   bool stop_driver = false;
+  bool added = false;      ///< of a long-lived cluster: its head has counted it, so its loss is one
   bool leaving = false;    ///< scaled away: it goes when its work has ended, and its end is nobody's fault
   AgentStatus status;      ///< last accepted report
   ProviderFact fact;       ///< last word of the provider

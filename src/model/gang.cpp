@@ -8,6 +8,7 @@ namespace {
 
 /// Far above any pool; keeps a count that a user mistyped from filling the memory.
 constexpr std::size_t kMaxNodes = 10'000;
+constexpr std::int32_t kMostIndices = 250;  ///< of one cluster that grows: the local backend has addresses for so many
 
 Result<Resources> shape_of(const std::optional<std::string>& flavor, const std::map<std::string, Flavor>& flavors,
                            const std::string& path) {
@@ -40,20 +41,24 @@ Result<std::vector<Member>> members_of(const JobSpec& resolved, const std::map<s
 
 bool is_staying(const Node& node) { return node.role == Role::worker && !node.leaving && node.state != NodeState::gone; }
 
-Result<std::vector<Member>> members_missing(const JobSpec& resolved, const Attempt& attempt, const std::vector<const Node*>& nodes,
+Result<std::vector<Member>> members_missing(const JobSpec& resolved, const std::vector<const Node*>& nodes,
                                             const std::map<std::string, Flavor>& flavors) {
   HELIO_TRY(all, members_of(resolved, flavors));
   std::map<std::string, std::int32_t> there;
+  std::int32_t next = 1;
   for (const Node* node : nodes) {
     if (is_staying(*node)) ++there[node->placement.group];
+    next = std::max(next, node->index + 1);
   }
-  std::int32_t next = 0;
-  for (const Placement& place : attempt.placement) next = std::max(next, place.index + 1);
   std::vector<Member> missing;
   for (Member& member : all) {
     if (member.role != Role::worker || there[member.group]-- > 0) continue;
     member.index = next++;
     missing.push_back(std::move(member));
+  }
+  if (!missing.empty() && next > kMostIndices) {
+    return fail(ErrorCode::resource_exhausted, "the cluster has had {} workers in all, and there can be no more; make it again",
+                nodes.size() - 1);
   }
   return missing;
 }

@@ -23,8 +23,9 @@ struct Member {
 /// nothing of the pool. Error: not_found when a flavor is gone.
 Result<std::vector<Member>> members_of(const JobSpec& resolved, const std::map<std::string, Flavor>& flavors);
 
-/// What a running cluster lacks of the workers that its spec asks for: with indices above all that it ever had. Error: as members_of().
-Result<std::vector<Member>> members_missing(const JobSpec& resolved, const Attempt& attempt, const std::vector<const Node*>& nodes,
+/// What a running cluster lacks of the workers that its spec asks for: with indices above all that it ever had. `nodes`: of the cluster,
+/// also those that are gone. Errors: as members_of(); resource_exhausted when it has had so many that there is no index left.
+Result<std::vector<Member>> members_missing(const JobSpec& resolved, const std::vector<const Node*>& nodes,
                                             const std::map<std::string, Flavor>& flavors);
 /// A worker that counts to what its group shall have.
 bool is_staying(const Node& node);

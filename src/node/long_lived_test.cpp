@@ -87,6 +87,19 @@ TEST(LongLived, AWorkerThatLeavesGoesWithItsRayletAndShipsItsLogs) {
   EXPECT_EQ(worker.step(), std::vector<std::string>{"exit 0"});
 }
 
+TEST(LongLived, IsWatchedForUseWhileMoreNodesAreToCome) {
+  World head = ready_cluster();
+  head.facts.cluster_busy = false;
+  head.step();
+  ASSERT_TRUE(head.machine.status().idle_since);
+  head.assignment.nodes = 9;
+  ++head.assignment.generation;
+  ASSERT_TRUE(head.machine.assign(head.assignment));
+  head.facts.cluster_busy = true;
+  head.step();
+  EXPECT_FALSE(head.machine.status().idle_since) << "somebody came meanwhile";
+}
+
 /// For a driver in a cluster that others look after.
 World submitter() {
   World out(model::Role::head);

@@ -305,6 +305,7 @@ void Machine::start(const Facts& facts, Step& step) {
   }
   drain_others(facts, step);
   if (status_.nodes_alive < assignment_.nodes) {
+    if (status_.reached >= Phase::checked) watch_idle(facts);  // more are to come; what is there is in use or not
     status_.step = "waiting for nodes: " + std::to_string(status_.nodes_alive) + " of " + std::to_string(assignment_.nodes) + " are alive";
     return;
   }

@@ -17,6 +17,18 @@ namespace {
 
 std::string name_key(const std::string& workspace, const std::string& name) { return workspace + "/" + name; }
 
+/// Those of a group that are there and stay.
+Result<std::int32_t> workers_of(store::ReadTx& tx, const Job& job, const std::string& group) {
+  if (!job.current_attempt) return 0;
+  HELIO_TRY(attempt, tx.find<model::Attempt>(job.current_attempt->value));
+  if (!attempt) return 0;
+  store::ListQuery of_cluster;
+  of_cluster.parent = attempt->cluster.value;
+  HELIO_TRY(nodes, tx.list<model::Node>(of_cluster));
+  return static_cast<std::int32_t>(std::ranges::count_if(
+      nodes.items, [&](const model::Node& node) { return model::is_staying(node) && node.placement.group == group; }));
+}
+
 store::Event event_of(const Caller& caller, const JobId& job, Timestamp now, std::string type, std::string message) {
   store::Event event;
   event.at = now;
@@ -102,7 +114,8 @@ Result<Job> Jobs::scale(const Caller& caller, const JobId& id, const Scale& scal
     if (group == job.spec.workers.end()) return wrong("$.group", "no group '{}'; there are: {}", *scale.group, listed(groups));
     if (scale.count < 1) return wrong("$.count", "expected 1 or more, got {}; a cluster that is not needed is deleted", scale.count);
     const std::int32_t before = std::exchange(group->count, scale.count);
-    if (scale.count < before &&
+    HELIO_TRY(staying, workers_of(tx, job, group->name));
+    if (scale.count < staying &&
         !model::ray_can_drain(catalog->images.contains(job.spec.image) ? catalog->images.at(job.spec.image).ray_version : "")) {
       return fail(Error(ErrorCode::precondition_failed,
                         fmt::format("nodes can leave a cluster of Ray 2.30 or later without losing their work; image '{}' has an older one",

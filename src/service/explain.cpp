@@ -92,7 +92,9 @@ Result<Explanation> Jobs::explain(const Caller& caller, const JobId& id) {
     }
     HELIO_TRY(lines, story_of(tx, id));
     std::ranges::move(lines, std::back_inserter(out.lines));
-    waits = (job->state == model::JobState::queued || job->state == model::JobState::restarting) && job->stop == model::StopReason::none;
+    const bool grows = job->state == model::JobState::running && job->growing_since;
+    waits = (grows || job->state == model::JobState::queued || job->state == model::JobState::restarting) &&
+            job->stop == model::StopReason::none;
     if (waits && job->guest_of) {
       out.constraint = "cluster";
       HELIO_TRY(cluster, tx.find<model::Job>(job->guest_of->value));

@@ -85,6 +85,23 @@ Result<sched::State> load_state(store::ReadTx& tx, const std::map<std::string, m
     if (!members) continue;
     state.queue.push_back({job.id, job.spec.priority, job.queued_since.value_or(job.created), job.not_before, std::move(*members)});
   }
+  store::ListQuery running;
+  running.states = {std::string(json::enum_name(model::JobState::running))};
+  HELIO_TRY(clusters, tx.list<model::Job>(running));
+  for (const model::Job& job : clusters.items) {
+    if (!job.growing_since || job.stop != model::StopReason::none || !job.current_attempt) continue;
+    HELIO_TRY(attempt, tx.find<model::Attempt>(job.current_attempt->value));
+    if (!attempt) continue;
+    store::ListQuery of_cluster;
+    of_cluster.parent = attempt->cluster.value;
+    HELIO_TRY(rows, tx.list<model::Node>(of_cluster));
+    std::vector<const model::Node*> there;
+    for (const model::Node& node : rows.items) there.push_back(&node);
+    auto members = model::members_missing(job.spec, there, flavors);
+    if (members && !members->empty()) {
+      state.queue.push_back({job.id, job.spec.priority, *job.growing_since, job.not_before, std::move(*members)});
+    }
+  }
   return state;
 }
 

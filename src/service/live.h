@@ -35,7 +35,8 @@ class LiveCatalog {
   std::int64_t revision_ = -1;  ///< that kept_ is of
 };
 
-/// Hosts with what live nodes take from them, and every job that waits for the pool. Jobs whose flavor is gone are left out.
+/// Hosts with what live nodes take from them, and all that wait for the pool: jobs, and clusters that grow. Jobs whose flavor is gone are
+/// left out.
 Result<sched::State> load_state(store::ReadTx& tx, const std::map<std::string, model::Flavor>& flavors);
 
 /// Ids of jobs that have not ended and for which `uses` holds, at most ten, for messages.

@@ -178,6 +178,9 @@ Result<Resolved> Resolver::guest() {
                  "in a long-lived cluster the entrypoint runs on the head; ask for resources in the tasks and actors of the program");
   }
   for (std::size_t i = 0; i < spec.env.size(); ++i) {
+    if (spec.env[i].value.contains('$')) {
+      warn(fmt::format("{}: inside a cluster Ray replaces $NAME and ${{NAME}} in the values of variables", spec.env[i].name));
+    }
     if (!spec.env[i].secret) continue;
     return wrong(
         element("$.env", i) + ".secret",

@@ -189,16 +189,18 @@ void Checks::progress(std::optional<MonoTime> up_since) {
   };
   // The first of the queue starts soon after it could.
   const model::Job* first = nullptr;
-  // A cluster that grows may stand before it; whether that could go on is not looked at here.
-  const bool grows = std::ranges::any_of(jobs_, [](const auto& entry) { return entry.second.growing_since.has_value(); });
-  const auto key = [](const model::Job& job) { return std::tuple(-job.spec.priority, job.queued_since.value_or(job.created), job.id); };
+  const auto key = [](const model::Job& job) {
+    return std::tuple(-job.spec.priority, job.growing_since.value_or(job.queued_since.value_or(job.created)), job.id);
+  };
+  const auto waits = [this](const model::Job& job) {
+    const bool grows = job.state == model::JobState::running && job.growing_since && !(job.not_before && *job.not_before > time_.now());
+    return job.stop == model::StopReason::none && (grows || (job.state == model::JobState::queued && !job.guest_of));
+  };
   for (const auto& [id, job] : jobs_) {
-    if (job.state == model::JobState::queued && job.stop == model::StopReason::none && !job.guest_of &&
-        (first == nullptr || key(job) < key(*first)))
-      first = &job;
+    if (waits(job) && (first == nullptr || key(job) < key(*first))) first = &job;
   }
   for (const auto& [id, job] : jobs_) {
-    const bool could_start = job.guest_of ? waits_for_a_ready_cluster(job) : !grows && &job == first && fits_now(job);
+    const bool could_start = job.guest_of ? waits_for_a_ready_cluster(job) : &job == first && fits_now(job);
     if (lasts(could_start_since_, id, could_start, kAdmitWithin)) {
       breach(fmt::format("invariant 7: {} could start and is not started", id.value));
     }
@@ -237,8 +239,12 @@ bool Checks::fits_now(const model::Job& job) const {
   auto listed = store::list<model::Flavor>(store_);
   if (!listed) return false;
   for (model::Flavor& flavor : listed->items) flavors[flavor.name.value] = std::move(flavor);
-  auto members = model::members_of(job.spec, flavors);
-  if (!members) return false;
+  std::vector<const model::Node*> there;
+  for (const auto& [id, node] : nodes_) {
+    if (job.current_attempt && node.attempt == *job.current_attempt) there.push_back(&node);
+  }
+  auto members = job.growing_since ? model::members_missing(job.spec, there, flavors) : model::members_of(job.spec, flavors);
+  if (!members || members->empty()) return false;
   state.queue.push_back({job.id, job.spec.priority, job.created, std::nullopt, std::move(*members)});
   return !sched::plan_admissions(state, time_.now()).admit.empty();
 }
