@@ -15,7 +15,7 @@ struct RayVersion {
 inline constexpr RayVersion kRayTokens{2, 52};      ///< token authentication
 inline constexpr RayVersion kRayOwnTempDir{2, 55};  ///< a worker's --temp-dir counts; before, every node uses the head's path
 
-inline constexpr RayVersion kRayDrain{2, 30};  ///< `ray drain-node`; the oldest that was tried
+inline constexpr RayVersion kRayDrain{2, 30};  ///< has `ray drain-node`; tested with 2.60
 
 /// "2.60.0" -> {2, 60}; empty for "nightly" and the like.
 std::optional<RayVersion> parse_ray_version(std::string_view text);
